@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "belfry/allreduce/flat_index.h"
+#include "belfry/allreduce/fold.kernel.h"
+#include "belfry/core/registry.h"
+#include "belfry/device/context.h"
+
+namespace belfry {
+
+// What a group's flat arrays look like; equal on every tower.
+struct FlatPlan {
+  FlatIndex index;
+  std::vector<Bucket> buckets;
+  int towers = 1;
+  int states = 0;            // arrays of optimizer state
+  bool keep_squares = false;  // the mean of squares is kept for the rule
+  bool unit_squares = false;  // towers have several units and sum their squares themselves
+  bool ema = false;
+};
+
+enum class FlatArray : std::uint8_t { parameter, mean, square, state, ema };
+
+// Some whole blocks to fold or to update. Pointers are to element `origin` of the flat arrays and,
+// like the tables, stay until the next start(); null when unused.
+struct Work {
+  std::size_t first_block = 0, blocks = 0;
+  std::size_t origin = 0;
+  const float* const* sources = nullptr;    // one a tower, null where it has no rows
+  const float* const* square_in = nullptr;  // with unit_squares
+  float *mean = nullptr, *square = nullptr, *param = nullptr, *ema = nullptr;
+  float* const* state = nullptr;
+};
+
+// One tower's access to the flat arrays of its group: decides who folds and updates which blocks,
+// and moves what has to move. All towers make the same calls in the same order; used by the tower's
+// thread. An aborted group throws CommError from every call.
+class Mover {
+ public:
+  virtual ~Mover() = default;
+  virtual float* gradient() = 0;         // this tower's own, whole; starts as zeros
+  virtual float* unit_squares() = 0;     // null without FlatPlan::unit_squares
+  virtual float* parameters() = 0;       // what this tower's ops read
+  virtual DevicePart* part() = 0;        // this tower's part of the record
+  virtual const DevicePart* parts() = 0;  // all towers', complete once a fold has begun
+
+  // Before forward. `whole`: no fold starts before every tower has ended its backward pass, because
+  // the update follows in the same pass and changes what backward reads.
+  virtual void start(std::int64_t update, bool whole) = 0;
+  // has_rows[t]: whether tower t takes part. After the record has been exchanged.
+  virtual void begin_exchange(const std::vector<char>& has_rows) = 0;
+  virtual void bucket_ready(int bucket) = 0;   // this tower's gradient of it is on the main stream
+  virtual bool next_fold(Work& work) = 0;      // waits until some blocks can be folded; false: no more
+  virtual void fail() = 0;                     // this tower threw after the record: nobody may update
+  // After the last fold: everybody's statistics, on the main stream; then any_failed() is known.
+  virtual const SegmentStats* gather_statistics() = 0;
+  virtual bool any_failed() const = 0;         // with `whole`, known since the first fold
+  virtual SegmentStats* statistics() = 0;      // where folds put theirs
+  virtual bool next_update(Work& work) = 0;
+  virtual void finish(bool updated) = 0;       // makes the new parameters visible to all towers
+  // Whole arrays of the group, between updates; every tower calls, each writes or reads its part.
+  virtual void read(FlatArray what, int k, float* whole) = 0;
+  virtual void write(FlatArray what, int k, const float* whole) = 0;
+};
+
+// Where a group's parameters live.
+enum class Variables : std::uint8_t { shared, replicated };
+
+// The ends of one group, one a local tower. Owned by the group; must outlive its users' calls.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual Control& control(int tower) = 0;
+  virtual Communicator& communicator(int tower) = 0;
+  virtual std::unique_ptr<Mover> mover(int tower, const FlatPlan& plan) = 0;
+  virtual std::string describe() const = 0;  // logged once: the choice and its reason
+};
+
+struct TransportOptions {
+  Variables variables = Variables::shared;
+  double delay_seconds = 0;  // artificial, before each update's first fold: tests and benches
+};
+
+struct TransportEntry {
+  std::function<std::unique_ptr<Transport>(Context&, const TransportOptions&)> make;
+  std::string help;
+};
+
+// Owners over a Communicator: every tower folds and updates its slice of each bucket, on whatever
+// device it is. The way of GPUs, and of `variables = replicated`.
+std::unique_ptr<Mover> make_sliced_mover(const FlatPlan& plan, Device& device, Communicator& comm, Control& control,
+                                         double delay_seconds);
+
+}  // namespace belfry

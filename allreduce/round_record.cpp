@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/allreduce/round_record.h"
+
+#include <cstring>
+
+#include "belfry/core/error.h"
+
+namespace belfry {
+namespace {
+
+struct Head {
+  std::int64_t update, rows;
+  std::uint64_t signature;
+  std::uint32_t flags, units;
+};
+
+std::string join(const std::vector<std::string>& items, const char* between) {
+  std::string out;
+  for (const std::string& s : items) out += (out.empty() ? "" : between) + s;
+  return out;
+}
+
+}  // namespace
+
+bool HostPart::has(int variable) const {
+  const auto v = static_cast<std::size_t>(variable);
+  return v / 64 < presence.size() && (presence[v / 64] >> (v % 64) & 1u) != 0;
+}
+
+void HostPart::set(int variable) {
+  const auto v = static_cast<std::size_t>(variable);
+  if (presence.size() <= v / 64) presence.resize(v / 64 + 1, 0);
+  presence[v / 64] |= std::uint64_t{1} << (v % 64);
+}
+
+std::vector<std::byte> HostPart::encode() const {
+  const Head head{update, rows, signature, flags, units};
+  std::vector<std::byte> out(sizeof head + presence.size() * 8);
+  std::memcpy(out.data(), &head, sizeof head);
+  if (!presence.empty()) std::memcpy(out.data() + sizeof head, presence.data(), presence.size() * 8);
+  return out;
+}
+
+HostPart HostPart::decode(std::span<const std::byte> bytes) {
+  Head head{};
+  if (bytes.size() < sizeof head || (bytes.size() - sizeof head) % 8 != 0)
+    throw CommError(ErrorText{.what = "round record of another size", .found = std::to_string(bytes.size()) + " bytes"});
+  std::memcpy(&head, bytes.data(), sizeof head);
+  HostPart part;
+  part.update = head.update;
+  part.rows = head.rows;
+  part.flags = head.flags;
+  part.units = head.units;
+  part.signature = head.signature;
+  part.presence.resize((bytes.size() - sizeof head) / 8);
+  if (!part.presence.empty()) std::memcpy(part.presence.data(), bytes.data() + sizeof head, part.presence.size() * 8);
+  return part;
+}
+
+Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index, const std::vector<char>& trainable,
+                MissingOnSome missing) {
+  Decision d;
+  const std::size_t n = index.variables().size();
+  d.present.assign(n, 0);
+  for (const HostPart& p : parts) {
+    d.units += p.units;
+    if ((p.flags & HostPart::kThrew) != 0) d.threw = true;
+    if (p.update != parts[0].update)
+      throw CommError(ErrorText{.what = "towers are in different updates",
+                                .found = std::to_string(p.update) + " and " + std::to_string(parts[0].update)});
+  }
+  if (d.threw) {
+    d.kind = Decision::Kind::refuse;
+    return d;
+  }
+  std::vector<std::string> faults;
+  bool any = false;
+  for (std::size_t v = 0; v < n; ++v) {
+    std::vector<std::string> lacking;
+    std::size_t with_rows = 0;
+    for (std::size_t t = 0; t < parts.size(); ++t) {
+      if (parts[t].units == 0) continue;  // no rows: not called, not missing
+      ++with_rows;
+      if (!parts[t].has(static_cast<int>(v))) lacking.push_back(std::to_string(t));
+    }
+    if (lacking.size() == with_rows) {
+      if (trainable[v] != 0 && with_rows != 0) d.skipped.push_back(static_cast<int>(v));
+      continue;
+    }
+    any = true;
+    d.present[v] = 1;
+    if (!lacking.empty() && missing == MissingOnSome::reject)
+      faults.push_back(index.variables()[v].name + " (missing on tower" + (lacking.size() > 1 ? "s " : " ") +
+                       join(lacking, ", ") + " of " + std::to_string(parts.size()) + ")");
+  }
+  if (!any) {
+    std::vector<std::string> names;
+    for (const FlatVariable& v : index.variables()) names.push_back(v.name);
+    faults = {"no variable has a gradient: " + join(names, ", ")};
+  }
+  if (!faults.empty()) {
+    d.kind = Decision::Kind::refuse;
+    d.error = any ? "gradients are missing on some towers only: " + join(faults, "; ") : faults[0];
+  }
+  return d;
+}
+
+}  // namespace belfry

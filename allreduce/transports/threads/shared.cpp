@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "belfry/allreduce/transports/threads/group_internal.h"
+#include "belfry/autodiff/tensor.h"
+
+namespace belfry::threads {
+namespace {
+
+// 16 blocks are 256 KiB a source: small enough to share out, large enough that a claim costs nothing.
+constexpr std::size_t kChunkBlocks = 16;
+
+struct Chunk {
+  std::size_t first, blocks;
+  int bucket;
+};
+
+std::vector<Chunk> cut(const FlatPlan& plan) {
+  std::vector<Chunk> out;
+  const std::size_t fair = plan.index.blocks() / (4 * static_cast<std::size_t>(plan.towers));
+  const std::size_t size = std::clamp<std::size_t>(fair, 1, kChunkBlocks);
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b)
+    for (std::size_t at = 0; at < plan.buckets[b].blocks; at += size)
+      out.push_back({plan.buckets[b].first + at, std::min(size, plan.buckets[b].blocks - at), static_cast<int>(b)});
+  return out;
+}
+
+}  // namespace
+
+class SharedArrays {
+ public:
+  SharedArrays(const FlatPlan& p, Device& device, Host& h, double delay)
+      : plan(p), host(h), delay_seconds(delay), chunks(cut(p)), ready(p.buckets.size()),
+        parts(static_cast<std::size_t>(p.towers)), stats(p.index.segments().size()),
+        gradients(static_cast<std::size_t>(p.towers)), unit_squares(static_cast<std::size_t>(p.towers)) {
+    param = flat(device);
+    mean = flat(device);
+    if (p.keep_squares) square = flat(device);
+    if (p.ema) ema = flat(device);
+    for (int k = 0; k < p.states; ++k) states.push_back(flat(device));
+  }
+  Tensor flat(Device& device) const {
+    return Tensor::zeros(Shape{static_cast<std::int64_t>(plan.index.elements())}, DType::f32, device);
+  }
+
+  FlatPlan plan;
+  Host& host;
+  double delay_seconds;
+  std::vector<Chunk> chunks;
+  std::vector<std::atomic<int>> ready;  // towers whose gradient of the bucket is complete
+  std::atomic<std::size_t> fold_next{0}, update_next{0};
+  std::atomic<int> ended{0};            // towers that have marked every bucket
+  std::atomic<bool> failed{false};
+  bool whole = false;
+  std::vector<DevicePart> parts;
+  std::vector<SegmentStats> stats;
+  std::vector<Tensor> gradients, unit_squares;
+  Tensor param, mean, square, ema;
+  std::vector<Tensor> states;
+};
+
+namespace {
+
+class SharedMover : public Mover {
+ public:
+  SharedMover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device)
+      : a_(std::move(arrays)), group_(group), rank_(rank), device_(device) {
+    a_->gradients[me()] = a_->flat(device);
+    if (a_->plan.unit_squares) a_->unit_squares[me()] = a_->flat(device);
+    device.main().synchronize();
+    const auto n = static_cast<std::size_t>(a_->plan.towers);
+    sources_.resize(n);
+    square_in_.resize(n);
+    for (Tensor& s : a_->states) states_.push_back(s.data<float>());
+  }
+  float* gradient() override { return a_->gradients[me()].data<float>(); }
+  float* unit_squares() override { return a_->plan.unit_squares ? a_->unit_squares[me()].data<float>() : nullptr; }
+  float* parameters() override { return a_->param.data<float>(); }
+  DevicePart* part() override { return &a_->parts[me()]; }
+  const DevicePart* parts() override { return a_->parts.data(); }
+  SegmentStats* statistics() override { return a_->stats.data(); }
+
+  void start(std::int64_t, bool whole) override {
+    if (rank_ != 0) return;  // the others touch these only after the record has been exchanged
+    for (auto& r : a_->ready) r.store(0, std::memory_order_relaxed);
+    a_->fold_next.store(0, std::memory_order_relaxed);
+    a_->update_next.store(0, std::memory_order_relaxed);
+    a_->ended.store(0, std::memory_order_relaxed);
+    a_->failed.store(false, std::memory_order_relaxed);
+    a_->whole = whole;
+  }
+
+  void begin_exchange(const std::vector<char>& has_rows) override {
+    for (std::size_t t = 0; t < sources_.size(); ++t) {
+      sources_[t] = has_rows[t] != 0 ? a_->gradients[t].data<float>() : nullptr;
+      if (a_->plan.unit_squares) square_in_[t] = has_rows[t] != 0 ? a_->unit_squares[t].data<float>() : nullptr;
+    }
+    marked_ = 0;
+    delayed_ = false;
+  }
+
+  void bucket_ready(int bucket) override {
+    const bool last = ++marked_ == static_cast<int>(a_->ready.size());
+    device_.main().run({}, [a = a_.get(), bucket, last] {
+      a->ready[static_cast<std::size_t>(bucket)].fetch_add(1, std::memory_order_acq_rel);
+      if (last) a->ended.fetch_add(1, std::memory_order_acq_rel);
+      a->host.notify();
+    });
+  }
+
+  bool next_fold(Work& work) override {
+    device_.main().synchronize();
+    if (!delayed_) delay();
+    const std::size_t c = a_->fold_next.fetch_add(1, std::memory_order_relaxed);
+    if (c >= a_->chunks.size()) return false;
+    const Chunk& chunk = a_->chunks[c];
+    const int n = a_->plan.towers;
+    const std::atomic<int>& count = a_->whole ? a_->ended : a_->ready[static_cast<std::size_t>(chunk.bucket)];
+    a_->host.wait([&] { return count.load(std::memory_order_acquire) == n || group_.comm.aborted(); });
+    if (count.load(std::memory_order_acquire) != n) throw CommError("the group was aborted");
+    fill(work, chunk);
+    return true;
+  }
+
+  void fail() override { a_->failed.store(true, std::memory_order_release); }
+  bool any_failed() const override { return a_->failed.load(std::memory_order_acquire); }
+
+  const SegmentStats* gather_statistics() override {
+    device_.main().synchronize();
+    group_.control.meet(rank_, {});
+    return a_->stats.data();
+  }
+
+  bool next_update(Work& work) override {
+    const std::size_t c = a_->update_next.fetch_add(1, std::memory_order_relaxed);
+    if (c >= a_->chunks.size()) return false;
+    fill(work, a_->chunks[c]);
+    return true;
+  }
+
+  // The end of the step joins all towers; with one copy there is nothing to move.
+  void finish(bool) override { device_.main().synchronize(); }
+
+  void read(FlatArray what, int k, float* whole) override {
+    if (rank_ == 0) std::memcpy(whole, array(what, k).raw(), a_->plan.index.elements() * sizeof(float));
+  }
+  void write(FlatArray what, int k, const float* whole) override {
+    if (rank_ == 0) std::memcpy(array(what, k).raw(), whole, a_->plan.index.elements() * sizeof(float));
+  }
+
+ private:
+  std::size_t me() const { return static_cast<std::size_t>(rank_); }
+
+  Tensor& array(FlatArray what, int k) {
+    switch (what) {
+      case FlatArray::parameter: return a_->param;
+      case FlatArray::mean: return a_->mean;
+      case FlatArray::square: return a_->square;
+      case FlatArray::ema: return a_->ema;
+      case FlatArray::state: break;
+    }
+    return a_->states.at(static_cast<std::size_t>(k));
+  }
+
+  void delay() {
+    delayed_ = true;
+    if (a_->delay_seconds <= 0) return;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(a_->delay_seconds);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  }
+
+  void fill(Work& w, const Chunk& chunk) {
+    w.origin = 0;
+    w.first_block = chunk.first;
+    w.blocks = chunk.blocks;
+    w.sources = sources_.data();
+    w.square_in = a_->plan.unit_squares ? square_in_.data() : nullptr;
+    w.mean = a_->mean.data<float>();
+    w.square = a_->plan.keep_squares ? a_->square.data<float>() : nullptr;
+    w.param = a_->param.data<float>();
+    w.ema = a_->plan.ema ? a_->ema.data<float>() : nullptr;
+    w.state = states_.data();
+  }
+
+  std::shared_ptr<SharedArrays> a_;
+  Group& group_;
+  int rank_;
+  Device& device_;
+  int marked_ = 0;
+  bool delayed_ = false;
+  std::vector<const float*> sources_, square_in_;
+  std::vector<float*> states_;
+};
+
+}  // namespace
+
+std::shared_ptr<SharedArrays> make_shared_arrays(const FlatPlan& plan, Device& device, Host& host, double delay_seconds) {
+  return std::make_shared<SharedArrays>(plan, device, host, delay_seconds);
+}
+
+std::unique_ptr<Mover> make_shared_mover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device) {
+  return std::make_unique<SharedMover>(std::move(arrays), group, rank, device);
+}
+
+}  // namespace belfry::threads

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cmath>
+
+#include "belfry/allreduce/fold.kernel.h"
+#include "belfry/device/kernel.h"
+
+namespace belfry {
+
+// What all towers conclude from one update's statistics, equal bit for bit on each.
+struct Verdict {
+  float norm = 0;    // of the mean as clipping sees it
+  float clip = 1;    // factor every update is scaled by
+  float raw = 0;     // T = |mean|^2 before l2, multipliers, clipping
+  float units = 0;   // L = sum_u (W_u / W) |g_u|^2
+  float theta = 0;   // the l2 term of the reported loss
+  float bad = 0;     // non-finite elements
+};
+
+// parts -> totals, in tower order. One element.
+struct SumParts {
+  static constexpr const char* name = "sum_parts";
+  const DevicePart* parts;
+  int n;
+  Totals* totals;
+  BELFRY_HD void operator()(std::size_t) const {
+    float w = 0, l = 0;
+    for (int k = 0; k < n; ++k) {
+      w += parts[k].weight;
+      l += parts[k].loss;
+    }
+    totals->weight = w;
+    totals->loss = w > 0 ? l / w : l;
+  }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(parts, static_cast<std::size_t>(n) * sizeof(DevicePart)).writes(totals, sizeof(Totals));
+  }
+};
+
+// Adds one unit's loss to its tower's part; `first` starts it. One element.
+struct AddUnit {
+  static constexpr const char* name = "add_unit";
+  const float* mean;
+  const float* weight;
+  DevicePart* part;
+  bool first;
+  BELFRY_HD void operator()(std::size_t) const {
+    const float w = *weight, l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
+    part->weight = first ? w : part->weight + w;
+    part->loss = first ? l : part->loss + l;
+  }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(mean, sizeof(float)).reads(weight, sizeof(float)).reads(part, sizeof(DevicePart)).writes(part, sizeof(DevicePart));
+  }
+};
+
+// Segment statistics -> verdict: one fixed tree over the segments in index order. One row.
+struct ReachVerdict {
+  static constexpr const char* name = "reach_verdict";
+  const SegmentStats* stats;
+  std::size_t segments;
+  float clip_norm;  // 0: off
+  Verdict* verdict;
+  template <class Team>
+  BELFRY_HD void operator()(Team& team, std::size_t) const {
+    Verdict v;
+    v.raw = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].raw; });
+    v.units = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].units; });
+    v.theta = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].theta; });
+    v.bad = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].bad; });
+    const float c = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].clipped; });
+    v.norm = std::sqrt(c);
+    v.clip = clip_norm > 0 && v.norm > clip_norm ? clip_norm / v.norm : 1.f;
+    team.each(1, [&](std::size_t) { *verdict = v; });
+  }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(stats, segments * sizeof(SegmentStats)).writes(verdict, sizeof(Verdict));
+  }
+};
+
+// acc += x, and acc2 += x^2 / *weight: a further unit of a tower with several.
+struct AddUnitGradient {
+  static constexpr const char* name = "add_unit_gradient";
+  const float* x;
+  float* sum;
+  float* squares;
+  const float* weight;
+  bool first;
+  BELFRY_HD void operator()(std::size_t i) const {
+    const float w = *weight, s = x[i], q = w > 0 ? s * s / w : 0.f;
+    sum[i] = first ? s : sum[i] + s;
+    squares[i] = first ? q : squares[i] + q;
+  }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(x, n * 4).reads(weight, 4).reads(sum, n * 4).reads(squares, n * 4).writes(sum, n * 4).writes(squares, n * 4);
+  }
+};
+
+
+}  // namespace belfry

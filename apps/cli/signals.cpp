@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/apps/cli/signals_internal.h"
+
+#include <csignal>
+
+namespace belfry {
+namespace {
+
+volatile std::sig_atomic_t pending_signal = 0;
+
+void on_signal(int number) {
+  if (pending_signal == 0) {
+    pending_signal = number;
+    return;
+  }
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch() {
+  pending_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+SignalWatch::~SignalWatch() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+int SignalWatch::pending() noexcept { return pending_signal; }
+
+}  // namespace belfry

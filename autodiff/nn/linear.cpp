@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/autodiff/nn/linear.h"
+
+#include "belfry/autodiff/nn/extents_internal.h"
+#include "belfry/autodiff/ops/matrix/linear.h"
+
+namespace belfry {
+
+Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, Activation activation,
+               bool bias)
+    : Module(parent, name),
+      weight_(*this, "weight", {positive(path(), "outputs", out), positive(path(), "inputs", in)},
+              Init::uniform(fan_in_bound(in))),
+      activation_(activation) {
+  if (bias) bias_.emplace(*this, "bias", Shape{out}, Init::uniform(fan_in_bound(in)));
+}
+
+Tensor Linear::operator()(const Tensor& x) const {
+  return linear(x, weight_, bias_ ? bias_->tensor() : Tensor(), activation_);
+}
+
+}  // namespace belfry

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+// Every layer.
+#pragma once
+#include "belfry/autodiff/nn/conv2d.h"
+#include "belfry/autodiff/nn/dropout.h"
+#include "belfry/autodiff/nn/flatten.h"
+#include "belfry/autodiff/nn/linear.h"
+#include "belfry/autodiff/nn/pool.h"

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "belfry/autodiff/ops/elementwise/math.kernel.h"
+#include "belfry/core/host_device.h"
+#include "belfry/device/kernel.h"
+
+namespace belfry {
+
+// Which labels do not count.
+struct LabelFilter {
+  std::int32_t ignored;
+  bool active;
+  BELFRY_HD bool drops(std::int32_t label) const { return active && label == ignored; }
+};
+
+// One row: its probabilities and its loss (0 when ignored).
+template <class T>
+struct CrossEntropyRow {
+  static constexpr const char* name = kernel_name<T>("cross_entropy_f32", "cross_entropy_f64");
+  const T* logits;
+  const std::int32_t* labels;
+  T* probabilities;
+  T* losses;
+  std::size_t classes;
+  LabelFilter filter;
+  template <class Team>
+  BELFRY_HD void operator()(Team& team, std::size_t row) const {
+    const T* z = logits + row * classes;
+    T* p = probabilities + row * classes;
+    const T top = team.template max<T>(classes, [z](std::size_t c) { return z[c]; });
+    const T total = team.template sum<T>(classes, [z, p, top](std::size_t c) { return p[c] = exp_of(z[c] - top); });
+    const T scale = T(1) / total;
+    team.each(classes, [p, scale](std::size_t c) { p[c] *= scale; });
+    const std::int32_t label = labels[row];
+    if (filter.drops(label))
+      losses[row] = T(0);
+    else if (label < 0 || static_cast<std::size_t>(label) >= classes)
+      losses[row] = std::numeric_limits<T>::quiet_NaN();
+    else
+      losses[row] = std::log(total) + top - z[label];
+  }
+  void touches(Touches& t, std::size_t rows) const {
+    t.reads(logits, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
+    t.writes(probabilities, rows * classes * sizeof(T)).writes(losses, rows * sizeof(T));
+  }
+};
+
+// Mean and number of the labels that count; one row.
+template <class T>
+struct CrossEntropyMean {
+  static constexpr const char* name = kernel_name<T>("cross_entropy_mean_f32", "cross_entropy_mean_f64");
+  const T* losses;
+  const std::int32_t* labels;
+  std::size_t rows;
+  LabelFilter filter;
+  T* mean;
+  T* weight;
+  template <class Team>
+  BELFRY_HD void operator()(Team& team, std::size_t) const {
+    const T* l = losses;
+    const std::int32_t* y = labels;
+    const LabelFilter f = filter;
+    const double total = team.template sum<double>(rows, [l](std::size_t r) { return static_cast<double>(l[r]); });
+    const double count = team.template sum<double>(rows, [y, f](std::size_t r) { return f.drops(y[r]) ? 0.0 : 1.0; });
+    mean[0] = static_cast<T>(count > 0 ? total / count : 0.0);
+    weight[0] = static_cast<T>(count);
+  }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(losses, rows * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
+    t.writes(mean, sizeof(T)).writes(weight, sizeof(T));
+  }
+};
+
+// dz = (p - onehot) seed / weight; 0 for ignored rows.
+template <class T>
+struct CrossEntropyBackward {
+  static constexpr const char* name = kernel_name<T>("cross_entropy_backward_f32", "cross_entropy_backward_f64");
+  const T* probabilities;
+  const std::int32_t* labels;
+  const T* seed;
+  const T* weight;
+  T* dz;
+  std::size_t classes;
+  LabelFilter filter;
+  template <class Team>
+  BELFRY_HD void operator()(Team& team, std::size_t row) const {
+    const T* p = probabilities + row * classes;
+    T* d = dz + row * classes;
+    const std::int32_t label = labels[row];
+    const bool dropped = filter.drops(label) || !(weight[0] > T(0));
+    const T scale = dropped ? T(0) : seed[0] / weight[0];
+    const auto hit = static_cast<std::size_t>(label);
+    team.each(classes, [=](std::size_t c) {
+      d[c] = dropped ? T(0) : (p[c] - (c == hit ? T(1) : T(0))) * scale;
+    });
+  }
+  void touches(Touches& t, std::size_t rows) const {
+    t.reads(probabilities, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
+    t.reads(seed, sizeof(T)).reads(weight, sizeof(T)).writes(dz, rows * classes * sizeof(T));
+  }
+};
+
+// Number of rows whose largest logit (the first of equals) is the label; NaN rows are wrong. One row.
+template <class T>
+struct CountCorrect {
+  static constexpr const char* name = kernel_name<T>("count_correct_f32", "count_correct_f64");
+  const T* logits;
+  const std::int32_t* labels;
+  std::size_t rows, classes;
+  LabelFilter filter;
+  T* correct;
+  T* weight;
+  BELFRY_HD bool right(std::size_t row) const {
+    const T* z = logits + row * classes;
+    const std::int32_t label = labels[row];
+    if (label < 0 || static_cast<std::size_t>(label) >= classes) return false;
+    const auto hit = static_cast<std::size_t>(label);
+    const T best = z[hit];
+    bool ok = best == best;
+    for (std::size_t c = 0; c < classes; ++c) ok = ok && (c < hit ? z[c] < best : z[c] <= best);
+    return ok;
+  }
+  template <class Team>
+  BELFRY_HD void operator()(Team& team, std::size_t) const {
+    const CountCorrect f = *this;
+    const double hits = team.template sum<double>(rows, [f](std::size_t r) {
+      return !f.filter.drops(f.labels[r]) && f.right(r) ? 1.0 : 0.0;
+    });
+    const double count =
+        team.template sum<double>(rows, [f](std::size_t r) { return f.filter.drops(f.labels[r]) ? 0.0 : 1.0; });
+    correct[0] = static_cast<T>(hits);
+    weight[0] = static_cast<T>(count);
+  }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(logits, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
+    t.writes(correct, sizeof(T)).writes(weight, sizeof(T));
+  }
+};
+
+}  // namespace belfry

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/autodiff/ops/loss/labels_internal.h"
+
+#include "belfry/autodiff/ops/checks_internal.h"
+
+namespace belfry {
+namespace {
+
+void check_range(const Tensor& labels, std::int64_t classes, LabelFilter filter) {
+  const std::int32_t* y = labels.data<std::int32_t>();
+  for (std::int64_t row = 0; row < labels.size(); ++row)
+    if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= classes))
+      throw DataError(ErrorText{.what = "label of row " + std::to_string(row) + " is out of range",
+                                .found = std::to_string(y[row]),
+                                .expected = "a label in [0, " + std::to_string(classes) + ")"});
+}
+
+Shape leading(const Shape& shape) {
+  std::vector<std::int64_t> extents = shape.extents();
+  extents.pop_back();
+  return Shape(extents);
+}
+
+}  // namespace
+
+void check_labels(const char* op, const Tensor& logits, const Tensor& labels, LabelFilter filter) {
+  require_float(op, logits);
+  require_rank_at_least(op, logits, 2, "logits");
+  if (labels.dtype() != DType::i32)
+    throw_op(op, "labels have the wrong element type", std::string(name_of(labels.dtype())), "i32");
+  require_shape(op, labels, leading(logits.shape()), "labels");
+  if (labels.device().id() != logits.device().id())
+    throw_op(op, "labels are on another device", name_of(labels.device().id()), name_of(logits.device().id()));
+  const std::int64_t classes = logits.shape()[-1];
+  if (classes < 1) throw_op(op, "no classes", logits.shape().text(), "at least 1 column");
+  if (labels.size() == 0 || !labels.device().host_memory()) return;
+  stream_of(labels).run(Touches().reads(labels.raw(), labels.bytes()),
+                        [labels, classes, filter] { check_range(labels, classes, filter); });
+}
+
+std::vector<OpMisuse> label_misuses(const char* op, std::function<void(const Tensor&, const Tensor&)> call) {
+  const auto misuse = [op, call](const char* label, const Shape& logits, const Shape& labels, DType type,
+                                 std::vector<std::string> expected) {
+    expected.emplace_back(op);
+    return OpMisuse{label,
+                    [=](Device& d) { call(Tensor::zeros(logits, DType::f32, d), Tensor::zeros(labels, type, d)); },
+                    expected};
+  };
+  return {
+      misuse("rank", {3}, {}, DType::i32, {"logits", "[3]"}),
+      misuse("rows", {4, 3}, {5}, DType::i32, {"labels", "[5]", "[4]"}),
+      misuse("label type", {4, 3}, {4}, DType::f32, {"labels", "f32", "i32"}),
+      misuse("no classes", {4, 0}, {4}, DType::i32, {"classes", "[4, 0]"}),
+  };
+}
+
+}  // namespace belfry

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "belfry/autodiff/op.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.kernel.h"
+
+namespace belfry {
+
+inline LabelFilter label_filter(std::optional<std::int32_t> ignore) {
+  return {ignore.value_or(0), ignore.has_value()};
+}
+
+// Throws GradientError unless logits are [..., classes] of floats and labels i32 [...], one device.
+// Puts a check of the labels' range on the stream where the host can read them (DataError).
+void check_labels(const char* op, const Tensor& logits, const Tensor& labels, LabelFilter filter);
+
+// The misuses that every op of logits and labels has.
+std::vector<OpMisuse> label_misuses(const char* op, std::function<void(const Tensor&, const Tensor&)> call);
+
+}  // namespace belfry

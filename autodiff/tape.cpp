@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/autodiff/tape.h"
+
+#include <atomic>
+
+#include "belfry/autodiff/op.h"
+#include "belfry/autodiff/tape.kernel.h"
+#include "belfry/core/error.h"
+
+namespace belfry {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1) + 1;
+}
+
+}  // namespace
+
+Tape::Tape() : serial_(next_serial()) {}
+
+int Tape::add_value(const Tensor& t, int producer, GradSink* sink) {
+  Value v;
+  v.shape = t.shape();
+  v.type = t.dtype();
+  v.device = &t.device();
+  v.producer = producer;
+  v.sink = sink;
+  values_.push_back(std::move(v));
+  return static_cast<int>(values_.size()) - 1;
+}
+
+Tensor Tape::leaf(const Tensor& t, GradSink* sink) {
+  if (!is_floating(t.dtype())) return t.detach();
+  Tensor out = t.detach();
+  out.set_value(this, add_value(t, -1, sink));
+  return out;
+}
+
+void Tape::record(const char* op, std::initializer_list<const Tensor*> inputs, Tensor& output, BackwardFn backward) {
+  std::vector<int> ids;
+  ids.reserve(inputs.size());
+  for (const Tensor* t : inputs) ids.push_back(t->tape() == this ? t->value() : -1);
+  record_values(op, std::move(ids), output, std::move(backward));
+}
+
+void Tape::record(const char* op, const std::vector<Tensor>& inputs, Tensor& output, BackwardFn backward) {
+  std::vector<int> ids;
+  for (const Tensor& t : inputs) ids.push_back(t.tape() == this ? t.value() : -1);
+  record_values(op, std::move(ids), output, std::move(backward));
+}
+
+void Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output, BackwardFn backward) {
+  bool any = false;
+  for (const int i : inputs) any = any || i >= 0;
+  if (!any) return;
+  const int out = add_value(output, static_cast<int>(nodes_.size()), nullptr);
+  nodes_.push_back({op, std::move(inputs), out, std::move(backward), output.device().id()});
+  output.set_value(this, out);
+}
+
+std::vector<bool> Tape::reachable(const Tensor& loss) const {
+  std::vector<bool> out(values_.size(), false);
+  if (loss.tape() != this) return out;
+  out[index(loss.value())] = true;
+  for (std::size_t n = nodes_.size(); n-- > 0;) {
+    if (!out[index(nodes_[n].output)]) continue;
+    for (const int i : nodes_[n].inputs)
+      if (i >= 0) out[index(i)] = true;
+  }
+  return out;
+}
+
+void Tape::backward(const Tensor& loss, const Tensor& seed) {
+  if (done_) throw GradientError("backward was called twice on one tape");
+  done_ = true;
+  if (loss.tape() != this) return;  // depends on no variable: every gradient is absent
+  if (loss.size() != 1) throw_op("backward", "loss", "shape " + loss.shape().text(), "a scalar");
+  const std::vector<bool> wanted = reachable(loss);
+  for (std::size_t v = 0; v < values_.size(); ++v) values_[v].wanted = wanted[v];
+  for (const TapeNode& node : nodes_)
+    if (wanted[index(node.output)])
+      for (const int i : node.inputs)
+        if (i >= 0) ++values_[index(i)].pending;
+  Value& start = values_[index(loss.value())];
+  Tensor first = seed.defined() ? seed.view(loss.shape()) : Tensor::empty(loss.shape(), loss.dtype(), loss.device());
+  if (!seed.defined())
+    with_float("backward", first, [&]<class T>(T) { launch_elements(stream_of(first), 1, FillOne<T>{first.data<T>()}); });
+  bool temporary = false;
+  if (start.producer < 0) {  // the loss is a leaf itself
+    Tensor to = destination(start, &temporary);
+    stream_of(to).copy(to.raw(), first.raw(), to.bytes());
+    deliver(start, to, temporary);
+    if (start.sink != nullptr && start.sink->complete) start.sink->complete();
+    return;
+  }
+  start.grad = first;
+  for (std::size_t n = nodes_.size(); n-- > 0;)
+    if (wanted[index(nodes_[n].output)]) step_back(nodes_[n]);
+}
+
+void Tape::step_back(TapeNode& node) {
+  Value& out = values_[index(node.output)];
+  Backward b(*this, node, std::move(out.grad));
+  out.grad = Tensor();
+  out.grad_device = b.grad_.device().id();
+  node.backward(b);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] < 0) continue;
+    const Backward::Slot& slot = b.slots_[i];
+    if (!slot.tensor.defined())
+      throw_op(node.op, "backward returned no gradient for input " + std::to_string(i), "nothing",
+               "a gradient for every input the op declared");
+    Value& v = values_[index(node.inputs[i])];
+    const Tensor& t = slot.tensor;
+    if (!(t.shape() == v.shape) || t.dtype() != v.type)
+      throw_op(node.op, "gradient of input " + std::to_string(i), t.shape().text() + " " + std::string(name_of(t.dtype())),
+               v.shape.text() + " " + std::string(name_of(v.type)));
+    if (t.device().id() != node.device)
+      throw_op(node.op, "placement of the gradient of input " + std::to_string(i),
+               "device " + name_of(t.device().id()), "device " + name_of(node.device) + ", where its forward op ran");
+    v.grad_device = t.device().id();
+    deliver(v, t, slot.temporary || slot.handed);
+    if (--v.pending == 0 && v.producer < 0 && v.sink != nullptr && v.sink->complete) v.sink->complete();
+  }
+  node.backward = nullptr;  // frees what forward saved
+}
+
+Tensor Tape::destination(Value& v, bool* temporary) {
+  const bool sunk = v.sink != nullptr && v.sink->data != nullptr;
+  *temporary = v.claimed || (sunk && v.sink->written) || v.grad.defined();
+  if (*temporary || !sunk) {
+    v.claimed = true;
+    return Tensor::empty(v.shape, v.type, *v.device);
+  }
+  v.claimed = true;
+  return Tensor::wrap(v.sink->data, v.shape, v.type, *v.device);
+}
+
+// A temporary term is added to what is there, or becomes it; others have been written in place.
+void Tape::deliver(Value& v, const Tensor& term, bool temporary) {
+  const bool sunk = v.sink != nullptr && v.sink->data != nullptr;
+  if (temporary) {
+    if (sunk && !v.sink->written) {
+      stream_of(term).copy(v.sink->data, term.raw(), term.bytes());
+    } else if (sunk || v.grad.defined()) {
+      add_term(v, term);
+    } else {
+      v.grad = term;
+    }
+  } else if (!sunk) {
+    v.grad = term;
+  }
+  if (sunk) v.sink->written = true;
+}
+
+void Tape::add_term(Value& v, const Tensor& term) {
+  const auto n = static_cast<std::size_t>(term.size());
+  with_float("gradient sum", term, [&]<class T>(T) {
+    if (v.sink != nullptr && v.sink->data != nullptr) {
+      launch_elements(stream_of(term), n, AddTerm<T>{static_cast<T*>(v.sink->data), term.data<T>()});
+    } else if (v.grad.unique()) {
+      launch_elements(stream_of(term), n, AddTerm<T>{v.grad.data<T>(), term.data<T>()});
+    } else {
+      Tensor sum = Tensor::empty(v.shape, v.type, *v.device);
+      launch_elements(stream_of(term), n, SumTerms<T>{sum.data<T>(), v.grad.data<T>(), term.data<T>()});
+      v.grad = sum;
+    }
+  });
+}
+
+Tensor Tape::grad(const Tensor& leaf) const {
+  if (leaf.tape() != this) return {};
+  const Value& v = values_[index(leaf.value())];
+  if (v.sink != nullptr && v.sink->data != nullptr && v.wanted) return Tensor::wrap(v.sink->data, v.shape, v.type, *v.device);
+  return v.grad;
+}
+
+std::vector<std::string> Tape::placement() const {
+  std::vector<std::string> out;
+  for (const TapeNode& node : nodes_) {
+    const Value& v = values_[index(node.output)];
+    const std::size_t bytes = static_cast<std::size_t>(v.shape.size()) * size_of(v.type);
+    out.push_back(std::string(node.op) + " on " + name_of(node.device) + ", gradient on " +
+                  (v.wanted ? name_of(v.grad_device) : "none") + ", " + std::to_string(bytes) + " bytes");
+  }
+  return out;
+}
+
+Backward::Backward(Tape& tape, const TapeNode& node, Tensor grad)
+    : tape_(tape), node_(node), grad_(std::move(grad)), slots_(node.inputs.size()) {}
+
+bool Backward::wants(int input) const { return node_.inputs.at(index(input)) >= 0; }
+
+Backward::Slot& Backward::slot(int input) {
+  if (!wants(input)) throw_op(node_.op, "backward wrote an input it does not differentiate", std::to_string(input), "a wanted input");
+  Slot& s = slots_[index(input)];
+  if (s.tensor.defined()) throw_op(node_.op, "backward wrote an input's gradient twice", std::to_string(input), "once each");
+  return s;
+}
+
+Tensor Backward::into(int input) {
+  Slot& s = slot(input);
+  s.tensor = tape_.destination(tape_.values_[index(node_.inputs[index(input)])], &s.temporary);
+  return s.tensor;
+}
+
+Tensor Backward::into_in_place(int input) {
+  const Tape::Value& v = tape_.values_[index(node_.inputs[index(input)])];
+  const bool direct = v.sink != nullptr && v.sink->data != nullptr && !v.sink->written;
+  if (direct || !grad_.unique() || !(grad_.shape() == v.shape)) return into(input);
+  Slot& s = slot(input);
+  s.tensor = grad_;
+  s.handed = true;
+  return s.tensor;
+}
+
+void Backward::give(int input, Tensor gradient) {
+  Slot& s = slot(input);
+  s.tensor = gradient.detach();
+  s.handed = true;
+}
+
+}  // namespace belfry

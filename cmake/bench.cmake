@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+# bench/<name>/*.cpp is the executable bench_<name>; bench/common is linked into all of them.
+file(GLOB belfry_bench_common CONFIGURE_DEPENDS bench/common/*.cpp)
+if(belfry_bench_common)
+  add_library(belfry_bench_common OBJECT ${belfry_bench_common})
+  target_link_libraries(belfry_bench_common PRIVATE belfry belfry_strict_flags belfry_dnnl
+    nlohmann_json::nlohmann_json)
+endif()
+file(GLOB belfry_benches CONFIGURE_DEPENDS LIST_DIRECTORIES true bench/*)
+foreach(folder IN LISTS belfry_benches)
+  get_filename_component(name ${folder} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(NOT sources OR name STREQUAL "common")
+    continue()
+  endif()
+  add_executable(bench_${name} ${sources})
+  target_link_libraries(bench_${name} PRIVATE belfry belfry_strict_flags belfry_dnnl Eigen3::Eigen
+    nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX)
+  if(belfry_bench_common)
+    target_sources(bench_${name} PRIVATE $<TARGET_OBJECTS:belfry_bench_common>)
+  endif()
+endforeach()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+# One executable for each folder of tests/ that has sources, registered twice: without the tests
+# tagged [slow], and with them under ctest's label "slow".
+add_library(belfry_test_main OBJECT tests/main.cpp)
+target_link_libraries(belfry_test_main PRIVATE belfry_catch2 belfry_flags)
+
+# Catch2's header costs seconds a file, so it is compiled once.
+add_library(belfry_test_pch OBJECT tests/pch.cpp)
+target_compile_definitions(belfry_test_pch PRIVATE
+  BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+target_link_libraries(belfry_test_pch PRIVATE belfry belfry_catch2 belfry_flags)
+target_precompile_headers(belfry_test_pch PRIVATE tests/catch.h)
+
+set(belfry_test_environment
+  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp"
+  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
+
+foreach(folder core device autodiff allreduce optim data towers apps contract scenarios)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  if(NOT sources)
+    continue()
+  endif()
+  set(target test_${folder})
+  add_executable(${target} ${sources} $<TARGET_OBJECTS:belfry_test_main>)
+  target_compile_definitions(${target} PRIVATE
+    BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${target} PRIVATE belfry belfry_catch2 belfry_flags)
+  target_precompile_headers(${target} REUSE_FROM belfry_test_pch)
+  add_test(NAME ${target} COMMAND ${target} "~[slow]")
+  add_test(NAME ${target}_slow COMMAND ${target} "[slow]")
+  set_tests_properties(${target} ${target}_slow PROPERTIES TIMEOUT 600
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
+  set_tests_properties(${target}_slow PROPERTIES LABELS slow)
+endforeach()
+
+if(NOT BELFRY_SANITIZE AND TARGET belfry_command)
+  add_test(NAME test_install COMMAND ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR})
+  set_tests_properties(test_install PROPERTIES TIMEOUT 600)
+endif()

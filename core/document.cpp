@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/core/document.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <type_traits>
+
+#include "belfry/core/atomic_file.h"
+#include "belfry/core/config_value_internal.h"
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+
+namespace belfry {
+namespace {
+
+// What is kept of a key once its schema is bound, so that nothing points into user structs later.
+struct BoundKey {
+  std::string name, value, fallback, type;
+  KeyOptions options;
+};
+
+std::string bare(const std::string& key) { return "'" + key + "'"; }
+
+// Reads `value` as exactly the target's type; an integer may stand for a float.
+bool read(const ConfigValue& value, bool* out, const KeyOptions&) {
+  const bool* b = std::get_if<bool>(&value.data);
+  if (b) *out = *b;
+  return b != nullptr;
+}
+bool read(const ConfigValue& value, std::int64_t* out, const KeyOptions&) {
+  const std::int64_t* i = std::get_if<std::int64_t>(&value.data);
+  if (i) *out = *i;
+  return i != nullptr;
+}
+bool read(const ConfigValue& value, double* out, const KeyOptions&) {
+  if (const auto* i = std::get_if<std::int64_t>(&value.data)) {
+    *out = static_cast<double>(*i);
+    return true;
+  }
+  const double* d = std::get_if<double>(&value.data);
+  if (d) *out = *d;
+  return d != nullptr;
+}
+bool read(const ConfigValue& value, std::string* out, const KeyOptions& options) {
+  const auto* i = std::get_if<std::int64_t>(&value.data);
+  if (i && options.period) {
+    *out = std::to_string(*i);
+    return true;
+  }
+  const auto* s = std::get_if<std::string>(&value.data);
+  if (s) *out = *s;
+  return s != nullptr;
+}
+template <class T>
+bool read(const ConfigValue& value, std::vector<T>* out, const KeyOptions& options) {
+  const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data);
+  if (!list) return false;
+  out->clear();
+  for (const ConfigValue& item : *list) {
+    T element{};
+    if (!read(item, &element, options)) return false;
+    out->push_back(std::move(element));
+  }
+  return true;
+}
+
+// The item of a list that is at fault, or the value itself.
+template <class T>
+const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) {
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>> ||
+                std::is_same_v<T, std::vector<double>> ||
+                std::is_same_v<T, std::vector<std::string>>) {
+    if (const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data)) {
+      for (const ConfigValue& item : *list) {
+        typename T::value_type element{};
+        if (!read(item, &element, options) || !present_fault(&element, options).empty())
+          return item;
+      }
+    }
+  }
+  return value;
+}
+
+ErrorText at_place(const ConfigPlace& place, ErrorText text) {
+  text.file = place.file;
+  text.line = place.line;
+  text.column = place.column;
+  return text;
+}
+
+std::string comment(const BoundKey& key) {
+  std::string out = "# " + key.type + ", default " + key.fallback;
+  if (!key.options.unit.empty()) out += ", unit " + key.options.unit;
+  if (!key.options.help.empty()) out += ". " + key.options.help;
+  return out + "\n";
+}
+
+}  // namespace
+
+struct Document::Impl {
+  std::string file;
+  ConfigTables tables;
+  std::vector<ErrorText> faults;
+  std::vector<std::string> order;                      // bound tables, as bound
+  std::map<std::string, std::vector<BoundKey>> bound;  // by table
+  std::map<std::string, std::map<std::string, std::string>> peeked;
+
+  const ConfigValue* find(const std::string& table, const std::string& key) const;
+  ConfigPlace place_of_table(const std::string& table) const;
+  void add_fault(ErrorText fault);
+  void mark_bound(const std::string& table);
+  std::optional<BoundKey> fill(const std::string& table, const Key& key);
+  std::vector<std::string> known_keys(const std::string& table) const;
+  bool is_known_table(const std::string& table) const;
+  void find_unknown();
+  ErrorText unknown_key(const std::string& table, const std::string& key) const;
+  std::string suggestion(const std::string& table, const std::string& key) const;
+  std::string text(bool comments) const;
+};
+
+const ConfigValue* Document::Impl::find(const std::string& table, const std::string& key) const {
+  const auto t = tables.find(table);
+  if (t == tables.end()) return nullptr;
+  const auto k = t->second.keys.find(key);
+  return k == t->second.keys.end() ? nullptr : &k->second;
+}
+
+ConfigPlace Document::Impl::place_of_table(const std::string& table) const {
+  const auto t = tables.find(table);
+  return t == tables.end() || table.empty() ? ConfigPlace{file, 0, 0} : t->second.place;
+}
+
+void Document::Impl::add_fault(ErrorText fault) {
+  const auto same = [&fault](const ErrorText& other) {
+    return std::tie(other.file, other.line, other.column, other.what) ==
+           std::tie(fault.file, fault.line, fault.column, fault.what);
+  };
+  if (std::none_of(faults.begin(), faults.end(), same)) faults.push_back(std::move(fault));
+}
+
+void Document::Impl::mark_bound(const std::string& table) {
+  if (std::find(order.begin(), order.end(), table) == order.end()) order.push_back(table);
+}
+
+// Checks and assigns one key; nothing when it is at fault.
+std::optional<BoundKey> Document::Impl::fill(const std::string& table, const Key& key) {
+  const auto assign = [&](auto* target) -> std::optional<BoundKey> {
+    using T = std::remove_pointer_t<decltype(target)>;
+    BoundKey out{key.name, "", toml_text(*target), expected_text(target, key.options), key.options};
+    if (const ConfigValue* value = find(table, key.name)) {
+      T parsed{};
+      if (!read(*value, &parsed, key.options) || !present_fault(&parsed, key.options).empty()) {
+        const ConfigValue& bad = culprit<T>(*value, key.options);
+        const auto* word = std::get_if<std::string>(&bad.data);
+        const std::string near = word ? nearest_name(*word, key.options.choices) : "";
+        add_fault(at_place(&bad == value || bad.place.line == 0 ? value->place : bad.place,
+                           {.what = "key " + bare(join_key(table, key.name)),
+                            .found = found_text(bad),
+                            .expected = out.type,
+                            .fix = near.empty() ? "" : "did you mean '" + near + "'?"}));
+        return std::nullopt;
+      }
+      *target = std::move(parsed);
+    }
+    out.value = toml_text(*target);
+    return out;
+  };
+  return std::visit(assign, key.target);
+}
+
+std::vector<std::string> Document::Impl::known_keys(const std::string& table) const {
+  std::vector<std::string> out;
+  if (const auto b = bound.find(table); b != bound.end())
+    for (const BoundKey& key : b->second) out.push_back(key.name);
+  if (const auto p = peeked.find(table); p != peeked.end())
+    for (const auto& [name, value] : p->second)
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  return out;
+}
+
+bool Document::Impl::is_known_table(const std::string& table) const {
+  const auto covers = [&table](const std::string& name) {
+    return name == table || table.empty() || name.starts_with(table + ".");
+  };
+  return std::any_of(order.begin(), order.end(), covers);
+}
+
+std::string Document::Impl::suggestion(const std::string& table, const std::string& key) const {
+  const std::vector<std::string> own = known_keys(table);
+  const std::string near = nearest_name(key, own);
+  const auto lower_equal = [](char a, char b) { return std::tolower(a) == std::tolower(b); };
+  if (std::equal(near.begin(), near.end(), key.begin(), key.end(), lower_equal))
+    return "did you mean '" + near + "'?";
+  if (is_known_table(join_key(table, key))) return "[" + join_key(table, key) + "] is a table";
+  std::string elsewhere, near_elsewhere;
+  for (const std::string& other : order) {
+    const std::vector<std::string> names = known_keys(other);
+    const std::string title = other.empty() ? "the top level" : "[" + other + "]";
+    if (std::find(names.begin(), names.end(), key) != names.end())
+      elsewhere += (elsewhere.empty() ? "" : " or ") + title;
+    const std::string match = nearest_name(key, names);
+    if (!match.empty() && near_elsewhere.empty())
+      near_elsewhere = "did you mean '" + match + "' in " + title + "?";
+  }
+  if (!elsewhere.empty()) return bare(key) + " belongs to " + elsewhere;
+  if (!near.empty()) return "did you mean '" + near + "'?";
+  return near_elsewhere;
+}
+
+ErrorText Document::Impl::unknown_key(const std::string& table, const std::string& key) const {
+  ErrorText out{.what = "unknown key " + bare(join_key(table, key)), .fix = suggestion(table, key)};
+  if (out.fix.empty()) {
+    std::string list;
+    for (const std::string& name : known_keys(table)) list += (list.empty() ? "" : ", ") + name;
+    out.expected = list.empty() ? "no key here" : "one of " + list;
+  }
+  return out;
+}
+
+void Document::Impl::find_unknown() {
+  std::set<std::string> reported;
+  for (const auto& [table, content] : tables) {
+    const auto below = [&t = table](const std::string& top) { return t.starts_with(top + "."); };
+    if (std::any_of(reported.begin(), reported.end(), below)) continue;
+    if (!is_known_table(table)) {
+      reported.insert(table);
+      const std::string near = nearest_name(table, order);
+      std::string list;
+      for (const std::string& name : order)
+        if (!name.empty()) list += (list.empty() ? "[" : ", [") + name + "]";
+      add_fault(
+          at_place(content.place, {.what = "unknown table [" + table + "]",
+                                   .expected = near.empty() ? "one of " + list : "",
+                                   .fix = near.empty() ? "" : "did you mean [" + near + "]?"}));
+      continue;
+    }
+    const std::vector<std::string> known = known_keys(table);
+    for (const auto& [key, value] : content.keys)
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        add_fault(at_place(value.place, unknown_key(table, key)));
+  }
+}
+
+std::string Document::Impl::text(bool comments) const {
+  std::vector<std::string> sorted = order;
+  // TOML has no way back to the top level, so its keys come first.
+  std::stable_partition(sorted.begin(), sorted.end(), [](const auto& t) { return t.empty(); });
+  std::string out;
+  for (const std::string& table : sorted) {
+    std::string body;
+    std::set<std::string> done;
+    const auto b = bound.find(table);
+    if (b != bound.end())
+      for (const BoundKey& key : b->second) {
+        if (!done.insert(key.name).second) continue;
+        if (comments) body += comment(key);
+        body += key.name + " = " + key.value + "\n";
+      }
+    if (const auto p = peeked.find(table); p != peeked.end())
+      for (const auto& [name, value] : p->second)
+        if (done.insert(name).second) body.insert(0, name + " = " + toml_text(value) + "\n");
+    if (!table.empty()) out += (out.empty() ? "[" : "\n[") + table + "]\n";
+    out += body;
+  }
+  return out;
+}
+
+Document::Document() : impl_(std::make_unique<Impl>()) {}
+Document::~Document() = default;
+Document::Document(Document&&) noexcept = default;
+
+Document Document::from_file(const std::string& path) {
+  constexpr std::uint64_t kLargest = 16 << 20;
+  const std::vector<std::byte> bytes = read_file(path, kLargest, ErrorClass::config);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return from_text(text, path);
+}
+
+Document Document::from_text(const std::string& text, const std::string& file_name) {
+  Document out;
+  out.impl_->file = file_name;
+  out.impl_->tables = parse_toml(text, file_name);
+  return out;
+}
+
+void Document::set(const std::string& assignment) {
+  for (auto& [table, content] : parse_assignment(assignment)) {
+    ConfigTable& target =
+        impl_->tables.try_emplace(table, ConfigTable{content.place, {}}).first->second;
+    for (auto& [key, value] : content.keys) target.keys.insert_or_assign(key, std::move(value));
+  }
+}
+
+bool Document::has_table(const std::string& table) const { return impl_->tables.contains(table); }
+
+std::string Document::peek_string(const std::string& table, const std::string& key,
+                                  const std::string& fallback) {
+  impl_->mark_bound(table);
+  std::string& out = impl_->peeked[table][key];
+  out = fallback;
+  if (const ConfigValue* value = impl_->find(table, key)) {
+    if (!read(*value, &out, {}))
+      impl_->add_fault(at_place(value->place, {.what = "key " + bare(join_key(table, key)),
+                                               .found = found_text(*value),
+                                               .expected = "string"}));
+  }
+  return out;
+}
+
+void Document::bind(const std::string& table, const Schema& schema) {
+  impl_->mark_bound(table);
+  const std::size_t before = impl_->faults.size();
+  for (const Key& key : schema.keys()) {
+    std::optional<BoundKey> filled = impl_->fill(table, key);
+    impl_->bound[table].push_back(filled ? std::move(*filled)
+                                         : BoundKey{key.name, "", "", "", key.options});
+  }
+  if (impl_->faults.size() > before) return;  // rules expect values that are in range
+  for (const auto& check : schema.checks())
+    if (const std::string wrong = check(); !wrong.empty())
+      impl_->add_fault(at_place(impl_->place_of_table(table),
+                                {.what = table.empty() ? wrong : "[" + table + "]: " + wrong}));
+}
+
+void Document::fault(const std::string& table, const std::string& key, const std::string& what) {
+  const ConfigValue* value = impl_->find(table, key);
+  impl_->add_fault(at_place(value ? value->place : impl_->place_of_table(table),
+                            {.what = "key " + bare(join_key(table, key)) + ": " + what}));
+}
+
+void Document::finish() {
+  impl_->find_unknown();
+  std::vector<ErrorText>& faults = impl_->faults;
+  if (faults.empty()) return;
+  std::stable_sort(faults.begin(), faults.end(), [](const ErrorText& a, const ErrorText& b) {
+    return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
+  });
+  if (faults.size() == 1) throw ConfigError(faults.front());
+  std::string all = std::to_string(faults.size()) + " faults in the config";
+  for (const ErrorText& fault : faults) all += std::string("\n  ") + ConfigError(fault).what();
+  throw ConfigError(all);
+}
+
+std::string Document::dump() const { return impl_->text(false); }
+
+std::string Document::describe() const { return impl_->text(true); }
+
+const std::string& Document::file() const { return impl_->file; }
+
+}  // namespace belfry

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "belfry/core/schema.h"
+
+namespace belfry {
+
+// A parsed config file with --set overrides laid over it. Schemas are bound table by table; faults
+// are collected and thrown together by finish(), each with file, line, column, key, nearest name.
+// Owns its text; one thread.
+class Document {
+ public:
+  // Reads and parses. Throws ConfigError when the file is missing or is not TOML.
+  static Document from_file(const std::string& path);
+  static Document from_text(const std::string& text, const std::string& file_name);
+  ~Document();
+  Document(Document&&) noexcept;
+
+  // "optimizer.lr=0.1": the value follows TOML's grammar; what is not TOML is taken as a string.
+  // Before bind().
+  void set(const std::string& assignment);
+  bool has_table(const std::string& table) const;  // "" is the top level
+  // The value of `table.key` when it is a string there, else `fallback`; marks the key as known.
+  // This is how a plug-in's name is read before its schema is known.
+  std::string peek_string(const std::string& table, const std::string& key,
+                          const std::string& fallback);
+  // Fills the schema's targets from `table`, checks them and then the rules, and keeps no pointer
+  // to them. A key's type is strict (8.0 is no integer, "8" no number) but an integer may stand for
+  // a float. Faults leave the default in place; unknown keys become faults. Binding one table
+  // several times is allowed: a key is unknown only when no binding declares it.
+  void bind(const std::string& table, const Schema& schema);
+  // Records a fault found by the caller at `table.key`.
+  void fault(const std::string& table, const std::string& key, const std::string& what);
+  // Throws one ConfigError that lists every fault, unknown tables included. Then usable for dump().
+  void finish();
+  // The effective config as TOML, every key of every bound schema with its value.
+  std::string dump() const;
+  // dump() with type, default, range, unit and help as comments.
+  std::string describe() const;
+  const std::string& file() const;
+
+ private:
+  struct Impl;
+  Document();
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace belfry

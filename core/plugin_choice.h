@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+
+#include "belfry/core/document.h"
+#include "belfry/core/registry.h"
+
+namespace belfry {
+
+// A fresh plug-in of the kind that `table`.name asks for; `kind` names it in messages, "optimizer".
+// For a name that is not known, or missing where there is no fallback, a fault is recorded, null
+// returned, and every plug-in's keys count as known, so that one mistake gives one message.
+template <class Entry>
+auto choose_plugin(Document& document, const Registry& registry, const std::string& table,
+                   const std::string& kind, const std::string& fallback)
+    -> decltype(registry.table<Entry>().at(fallback, kind).make()) {
+  const auto& known = registry.table<Entry>();
+  const std::string name = document.peek_string(table, "name", fallback);
+  try {
+    return known.at(name, kind).make();
+  } catch (const ConfigError& error) {
+    std::string list;
+    for (const std::string& one : known.names()) list += (list.empty() ? "" : ", ") + one;
+    document.fault(table, "name",
+                   name.empty() ? "missing: expected the name of a " + kind + ", one of " + list
+                                : error.what());
+  }
+  for (const auto& [other, entry] : known) {
+    auto plugin = entry.make();
+    Schema keys, names_only;
+    plugin->declare(keys);
+    for (const Key& key : keys.keys())
+      std::visit([&](auto* target) { names_only.key(key.name, *target); }, key.target);
+    document.bind(table, names_only);
+  }
+  return nullptr;
+}
+
+}  // namespace belfry

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/dataset.h"
+
+#include "belfry/core/error.h"
+#include "belfry/data/byte_rows.h"
+#include "belfry/data/options.h"
+
+namespace belfry {
+namespace {
+
+class Subset final : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t count)
+      : whole_(std::move(whole)), first_(first), count_(count) {}
+
+  std::int64_t rows() const override { return count_; }
+  const std::vector<Field>& fields() const override { return whole_->fields(); }
+  std::int64_t classes() const override { return whole_->classes(); }
+  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
+    check_read(rows, count_, out.size(), fields().size());
+    std::vector<std::int64_t> shifted(rows.begin(), rows.end());
+    for (std::int64_t& r : shifted) r += first_;
+    whole_->read(shifted, out);
+  }
+  std::string describe() const override {
+    return "rows [" + std::to_string(first_) + ", " + std::to_string(first_ + count_) + ") of " +
+           whole_->describe();
+  }
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  std::int64_t first_, count_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> whole, std::int64_t first,
+                                      std::int64_t count) {
+  const std::int64_t resolved = RowRange{first, count}.resolve("", whole->rows());
+  return std::make_shared<Subset>(std::move(whole), first, resolved);
+}
+
+}  // namespace belfry

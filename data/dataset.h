@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "belfry/core/registry.h"
+#include "belfry/core/schema.h"
+#include "belfry/device/types.h"
+
+namespace belfry {
+
+// One named column of a data set: the shape and type of a row's part.
+struct Field {
+  std::string name;  // "image", "label", ...
+  Shape shape;       // of one row; rank 0 for a label
+  DType dtype = DType::f32;
+};
+
+// Rows in host memory or on disk, read in any order. Immutable after construction and safe to read
+// from several threads. Constructors throw DataError naming file, row, found, expected.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t rows() const = 0;
+  virtual const std::vector<Field>& fields() const = 0;
+  // Writes the rows' values, packed row after row, into one buffer per field, in fields() order.
+  virtual void read(std::span<const std::int64_t> rows, std::span<void* const> out) const = 0;
+  // Number of label classes; 0 when there are no class labels.
+  virtual std::int64_t classes() const { return 0; }
+  virtual std::string describe()
+      const = 0;  // "idx: 60000 rows, image [28, 28, 1] f32, label, 10 classes"
+};
+
+// Reads one kind of data set from its config table. `split` is the table it came from, for
+// messages.
+class DatasetFactory {
+ public:
+  virtual ~DatasetFactory() = default;
+  virtual void declare(Schema& schema) = 0;
+  // Paths are relative to `base`, the config file's folder.
+  virtual std::shared_ptr<const Dataset> open(const std::string& base) const = 0;
+};
+
+// The registry's entry: a fresh factory with default values.
+struct DatasetEntry {
+  std::function<std::unique_ptr<DatasetFactory>()> make;
+  std::string help;
+};
+
+// The rows [first, first + count) of another data set.
+std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> whole, std::int64_t first,
+                                      std::int64_t count);
+
+}  // namespace belfry

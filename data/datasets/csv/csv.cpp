@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/datasets/csv/csv.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/data/byte_rows.h"
+#include "belfry/data/datasets/csv/table_internal.h"
+#include "belfry/data/memory.h"
+
+namespace belfry {
+namespace {
+
+// In-memory rows with a description of their own.
+class CsvDataset final : public Dataset {
+ public:
+  CsvDataset(std::shared_ptr<const Dataset> rows, std::string text)
+      : rows_(std::move(rows)), text_(std::move(text)) {}
+  std::int64_t rows() const override { return rows_->rows(); }
+  const std::vector<Field>& fields() const override { return rows_->fields(); }
+  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
+    rows_->read(rows, out);
+  }
+  std::int64_t classes() const override { return rows_->classes(); }
+  std::string describe() const override { return text_; }
+
+ private:
+  std::shared_ptr<const Dataset> rows_;
+  std::string text_;
+};
+
+class CsvFactory final : public DatasetFactory {
+ public:
+  void declare(Schema& schema) override {
+    schema.key("file", file_, {.help = "CSV file, plain or gzip"});
+    schema.rule([this] { return file_.empty() ? std::string("`file` is needed") : ""; });
+    options_.declare(schema);
+  }
+  std::shared_ptr<const Dataset> open(const std::string& base) const override {
+    return csv(path_in(base, file_), options_);
+  }
+
+ private:
+  std::string file_;
+  CsvOptions options_;
+};
+
+}  // namespace
+
+void CsvOptions::declare(Schema& schema) {
+  schema
+      .key("label", label,
+           {.help = "label column, by name or index from 0; negative counts from the end; empty: "
+                    "the last"})
+      .key("features", features, {.help = "feature columns, by name or index; empty: all others"})
+      .key("shape", shape,
+           {.min = 1,
+            .max = 2147483647.0,
+            .help = "shape of one row, e.g. [8, 8, 1]; empty: [features]"})
+      .key("field", field, {.help = "name of the features in a batch"})
+      .key("header", header,
+           {.choices = {"auto", "yes", "no"}, .help = "whether the first row holds names"})
+      .key("missing", missing,
+           {.choices = {"error", "drop"}, .help = "what to do with rows that lack a value"})
+      .key("delimiter", delimiter, {.help = "one character, or tab"})
+      .key("scale", scale,
+           {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides the values"})
+      .key("mean", mean, {.min = -1e30, .max = 1e30, .help = "subtracted after scaling"})
+      .key("std", stddev,
+           {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides what is left"});
+  labels.declare(schema);
+  rows.declare(schema);
+  schema.rule([this] {
+    if (delimiter == "tab") return std::string();
+    const bool fit =
+        delimiter.size() == 1 && std::string("\"\r\n ").find(delimiter[0]) == std::string::npos;
+    return fit ? std::string()
+               : "`delimiter` is one character or \"tab\", found '" + delimiter + "'";
+  });
+  schema.rule([this] {
+    return field.empty() || field == "label"
+               ? "`field` needs a name other than 'label', found '" + field + "'"
+               : std::string();
+  });
+  schema.rule([this] {
+    return shape.size() >= Shape::kMaxRank
+               ? "`shape` holds at most " + std::to_string(Shape::kMaxRank - 1) + " extents"
+               : std::string();
+  });
+}
+
+std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& options) {
+  CsvOptions checked = options;
+  Schema schema;
+  checked.declare(schema);
+  schema.validate("csv");
+  std::vector<std::uint8_t> bytes;
+  ByteFile(path).append(bytes, std::numeric_limits<std::uint64_t>::max());
+  if (const std::string known = guess_format(bytes.data(), bytes.size()); !known.empty())
+    throw DataError(ErrorText{.what = "the file is not CSV text",
+                              .found = known,
+                              .expected = "CSV, plain or gzip",
+                              .file = path});
+  const CsvTable table =
+      read_csv(path, options, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto all = static_cast<std::int64_t>(table.labels.size());
+  const std::string dropped =
+      table.dropped > 0 ? count_text(table.dropped, "row") + " with missing values dropped" : "";
+  if (all == 0 && table.dropped > 0)
+    throw DataError(ErrorText{.what = "the data set is empty",
+                              .found = "0 rows, " + dropped,
+                              .expected = "at least 1 row",
+                              .file = path});
+  const std::int64_t count = options.rows.resolve(path, all), first = options.rows.first;
+  const std::int64_t classes = check_labels(
+      path, all, options.labels,
+      [&](std::int64_t r) { return std::int64_t{table.labels[static_cast<std::size_t>(r)]}; },
+      [&](std::int64_t r) { return table.lines[static_cast<std::size_t>(r)]; });
+  const auto width = static_cast<std::int64_t>(table.features);
+  const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
+  std::vector<MemoryField> fields;
+  fields.push_back({options.field, shape,
+                    std::vector<float>(table.values.begin() + first * width,
+                                       table.values.begin() + (first + count) * width)});
+  fields.push_back({"label", Shape{},
+                    std::vector<std::int32_t>(table.labels.begin() + first,
+                                              table.labels.begin() + first + count)});
+  auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
+  std::string text =
+      "csv: " + fields_text(count, rows->fields()) +
+      classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
+  return std::make_shared<CsvDataset>(std::move(rows),
+                                      text + (dropped.empty() ? "" : "; " + dropped));
+}
+
+void register_dataset_csv(Registry& registry) {
+  registry.table<DatasetEntry>().add(
+      "csv", {[] { return std::make_unique<CsvFactory>(); },
+              "comma-separated numbers with a label column, plain or gzip"});
+}
+
+}  // namespace belfry

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "belfry/data/dataset.h"
+#include "belfry/data/options.h"
+
+namespace belfry {
+
+// Columns are named by the header or by an index from 0; a negative index counts from the end.
+// Values become (x / scale - mean) / stddev.
+struct CsvOptions {
+  std::string label{};                  // "": the last column
+  std::vector<std::string> features{};  // empty: all others, in their order
+  std::vector<std::int64_t> shape{};    // of one row's features; empty: [features]
+  std::string field = "image";          // name of the features' field
+  std::string header = "auto";          // "yes", "no"; auto: the first row holds no number
+  std::string missing = "error";        // "drop" leaves such rows out and describe() counts them
+  std::string delimiter = ",";          // one character, or "tab"
+  double scale = 1;
+  double mean = 0;
+  double stddev = 1;
+  LabelOptions labels{};
+  RowRange rows{};
+
+  void declare(Schema& schema);
+};
+
+// Comma-separated values, plain or gzip, quotes as in RFC 4180, lines ended by LF, CRLF or CR:
+// fields `field` f32 and "label" i32. A cell is a number as a whole or a DataError with file, line,
+// column and text; blanks, nan and inf are never taken for numbers.
+std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& options = {});
+
+}  // namespace belfry

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/data/datasets/csv/parser_internal.h"
+#include "belfry/data/datasets/csv/table_internal.h"
+
+namespace belfry {
+namespace {
+
+class CsvReader {
+ public:
+  CsvReader(const std::string& path, const CsvOptions& options, std::string_view text)
+      : path_(path),
+        options_(options),
+        parser_(text, options.delimiter == "tab" ? '\t' : options.delimiter[0], path) {}
+
+  CsvTable read() {
+    std::vector<std::string_view> cells;
+    CsvTable table;
+    if (!parser_.next(cells)) return table;
+    const bool header = has_header(cells);
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      names_.push_back(header ? std::string(trimmed(cells[c])) : std::to_string(c));
+    named_ = header;
+    choose_columns();
+    table.features = features_.size();
+    if (!header) parser_.rewind();
+    while (parser_.next(cells)) {
+      if (cells.size() != names_.size())
+        fail("a row has another number of cells than the first", std::to_string(cells.size()),
+             std::to_string(names_.size()),
+             cells.size() < names_.size() ? "a delimiter is missing"
+                                          : "quote cells that contain the delimiter");
+      add_row(cells, table);
+    }
+    return table;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string what, std::string found, std::string expected,
+                         std::string fix) const {
+    throw DataError(ErrorText{.what = std::move(what),
+                              .found = std::move(found),
+                              .expected = std::move(expected),
+                              .fix = std::move(fix),
+                              .file = path_,
+                              .line = parser_.line()});
+  }
+
+  bool has_header(const std::vector<std::string_view>& cells) const {
+    if (options_.header != "auto") return options_.header == "yes";
+    bool numbers = false, words = false;
+    for (const std::string_view cell : cells) {
+      double value = 0;
+      const CellKind kind = parse_cell(cell, value);
+      words = words || kind == CellKind::other;
+      numbers = numbers || kind == CellKind::number || kind == CellKind::out_of_range;
+    }
+    if (numbers && words)
+      fail("the first row holds numbers and words, so it may be a header or a damaged row",
+           cell_text(cells[0]) + " first", "only names or only numbers",
+           "set header = \"yes\" or \"no\"");
+    return words;
+  }
+
+  // The column with this name, else with this index.
+  std::size_t column(const std::string& text, const char* key) const {
+    const auto found = named_ ? std::find(names_.begin(), names_.end(), text) : names_.end();
+    if (found != names_.end()) {
+      if (std::find(found + 1, names_.end(), text) != names_.end())
+        fail("two columns have the name that `" + std::string(key) + "` asks for",
+             "'" + text + "' twice", "one", "use the index of the column");
+      return static_cast<std::size_t>(found - names_.begin());
+    }
+    const auto n = static_cast<std::int64_t>(names_.size());
+    std::int64_t index = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (code == std::errc{} && end == text.data() + text.size() && index < n && index >= -n)
+      return static_cast<std::size_t>(index < 0 ? index + n : index);
+    std::string have = std::to_string(n) + " columns";
+    const std::string near = named_ ? nearest_name(text, names_) : "";
+    for (std::size_t c = 0; named_ && c < std::min<std::size_t>(names_.size(), 20); ++c)
+      have += (c == 0 ? ": '" : ", '") + names_[c] + "'";
+    fail("`" + std::string(key) + "` names a column that is not there", "'" + text + "'", have,
+         near.empty() ? "" : "did you mean '" + near + "'?");
+  }
+
+  void choose_columns() {
+    label_ = options_.label.empty() ? names_.size() - 1 : column(options_.label, "label");
+    for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
+    if (std::find(features_.begin(), features_.end(), label_) != features_.end())
+      fail("the label column is among the features", "'" + names_[label_] + "'",
+           "two different columns", "");
+    if (options_.features.empty()) {
+      features_.resize(names_.size());
+      std::iota(features_.begin(), features_.end(), std::size_t{0});
+      features_.erase(features_.begin() + static_cast<std::ptrdiff_t>(label_));
+    }
+    if (features_.empty())
+      fail("the file has no feature columns",
+           count_text(static_cast<std::int64_t>(names_.size()), "column"), "at least 2",
+           "check `delimiter`");
+    const std::vector<std::int64_t>& shape = options_.shape;
+    const auto n = static_cast<std::int64_t>(features_.size());
+    if (!shape.empty() && Shape(shape).size() != n)
+      fail("`shape` does not hold the features",
+           Shape(shape).text() + ", " + std::to_string(Shape(shape).size()) + " values",
+           count_text(n, "feature"), "");
+  }
+
+  std::string column_text(std::size_t c) const {
+    return named_ ? "column '" + names_[c] + "'" : "column " + names_[c] + " (from 0)";
+  }
+
+  // False when the cell is missing and such rows are dropped.
+  bool value(std::string_view cell, std::size_t c, double& out) const {
+    switch (parse_cell(cell, out)) {
+      case CellKind::number:
+        return true;
+      case CellKind::missing:
+        if (options_.missing == "drop") return false;
+        fail("a value is missing in " + column_text(c), cell_text(cell), "a number",
+             "fill it in, or set missing = \"drop\" to leave such rows out");
+      case CellKind::out_of_range:
+        fail("a number in " + column_text(c) + " does not fit f32", cell_text(cell),
+             "a finite number up to 3.4e38", "");
+      case CellKind::other:
+        break;
+    }
+    fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number", "");
+  }
+
+  void add_row(const std::vector<std::string_view>& cells, CsvTable& table) const {
+    const std::size_t before = table.values.size();
+    bool complete = true;
+    for (const std::size_t c : features_) {
+      double v = 0;
+      complete = value(cells[c], c, v) && complete;
+      const double scaled = (v / options_.scale - options_.mean) / options_.stddev;
+      if (std::abs(scaled) > static_cast<double>(std::numeric_limits<float>::max()))
+        fail("a number in " + column_text(c) + " does not fit f32 after scaling",
+             cell_text(cells[c]), "a finite number up to 3.4e38",
+             "check `scale`, `mean` and `std`");
+      table.values.push_back(static_cast<float>(scaled));
+    }
+    double label = 0;
+    complete = value(cells[label_], label_, label) && complete;
+    if (!complete) {
+      table.values.resize(before);
+      ++table.dropped;
+      return;
+    }
+    if (label != std::floor(label) || std::abs(label) > 2147483647.0)
+      fail("a label in " + column_text(label_) + " is not a class number",
+           "label " + cell_text(cells[label_]) + " in row " + std::to_string(table.labels.size()),
+           options_.labels.classes > 0
+               ? "an integer in [0," + std::to_string(options_.labels.classes) + ")"
+               : "an integer from 0",
+           "");
+    table.labels.push_back(static_cast<std::int32_t>(label));
+    table.lines.push_back(parser_.line());
+  }
+
+  const std::string& path_;
+  const CsvOptions& options_;
+  CsvParser parser_;
+  std::vector<std::string> names_;
+  bool named_ = false;
+  std::size_t label_ = 0;
+  std::vector<std::size_t> features_;
+};
+
+}  // namespace
+
+CsvTable read_csv(const std::string& path, const CsvOptions& options, std::string_view text) {
+  return CsvReader(path, options, text).read();
+}
+
+}  // namespace belfry

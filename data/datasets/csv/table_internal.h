@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/data/datasets/csv/csv.h"
+
+namespace belfry {
+
+// The numbers of a CSV text: `features` scaled values and a label for each complete row.
+struct CsvTable {
+  std::size_t features = 0;
+  std::vector<float> values;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> lines;  // where each row began, for messages
+  std::int64_t dropped = 0;         // rows left out by missing = "drop"
+};
+
+// Throws DataError with line, column and text of the first cell that is wrong. Labels are integers
+// but not yet checked against the classes. `path` is for messages.
+CsvTable read_csv(const std::string& path, const CsvOptions& options, std::string_view text);
+
+}  // namespace belfry

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/loader.h"
+
+#include <chrono>
+#include <exception>
+
+#include "belfry/core/error.h"
+#include "belfry/core/log.h"
+#include "belfry/data/reader_internal.h"
+
+namespace belfry {
+
+void LoaderOptions::declare(Schema& schema) {
+  schema
+      .key("batch", batch,
+           {.min = 1,
+            .max = 2147483647.0,
+            .unit = "rows",
+            .help = "rows of one update, over all towers"})
+      .key(
+          "epochs", epochs,
+          {.min = 0, .max = 1e9, .help = "passes over the data, counted from the start of the run"})
+      .key("shuffle", shuffle, {.help = "a new order each epoch, from the seed"})
+      .key("drop_last", drop_last, {.help = "leave out the short last batch of each epoch"})
+      .key("prefetch", prefetch,
+           {.min = 0,
+            .max = 64,
+            .unit = "batches",
+            .help = "batches read ahead by a thread; 0: none"})
+      .key("delay_seconds", delay_seconds,
+           {.min = 0,
+            .max = 3600,
+            .unit = "seconds",
+            .help = "artificial delay a batch; for tests"});
+}
+
+// The hand-over between the reading thread and next(): a ring of `prefetch` batches. `produced` is
+// raised by the reading thread only, `consumed` and `stop` are set by the caller only. Entries from
+// `consumed` up to `produced` belong to the caller, the others to the reading thread, and while the
+// thread runs so does `reader`.
+struct Loader::Impl {
+  struct Entry {
+    ReadBatch batch;
+    std::exception_ptr error;
+  };
+
+  Impl(Context& c, std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+      : context(c),
+        reader(c, std::move(dataset), options),
+        ring(static_cast<std::size_t>(options.prefetch)) {
+    for (const Field& f : reader.dataset().fields()) {
+      std::vector<std::int64_t> extents = f.shape.extents();
+      extents.insert(extents.begin(), std::int64_t{1});
+      shapes.emplace_back(extents);
+    }
+  }
+  ~Impl() { stop_thread(); }
+
+  void produce();
+  void start_thread();
+  void stop_thread();
+  ReadBatch take();
+  void fill(Batch& out, const ReadBatch& batch) const;
+
+  Context& context;
+  BatchReader reader;
+  std::vector<Shape> shapes;  // of a batch of one row
+  std::vector<Entry> ring;
+  std::atomic<std::uint64_t> produced{0}, consumed{0};
+  std::atomic<bool> stop{false};
+  bool running = false;
+  std::uint64_t thread = 0;
+  std::int64_t position = 0;
+};
+
+void Loader::Impl::produce() {
+  for (bool failed = false; !failed && !reader.done();) {
+    context.host().wait(
+        [this] { return stop.load() || produced.load() - consumed.load() < ring.size(); });
+    if (stop.load()) return;
+    Entry entry;
+    try {
+      entry.batch = reader.read(stop);
+    } catch (...) {
+      entry.error = std::current_exception();
+      failed = true;
+    }
+    if (stop.load()) return;
+    ring[produced.load() % ring.size()] = std::move(entry);
+    produced.fetch_add(1);
+    context.host().notify();
+  }
+}
+
+void Loader::Impl::start_thread() {
+  reader.seek(position);
+  produced = 0;
+  consumed = 0;
+  stop = false;
+  thread = context.host().spawn([](void* self) { static_cast<Impl*>(self)->produce(); }, this);
+  running = true;
+}
+
+void Loader::Impl::stop_thread() {
+  if (!running) return;
+  stop = true;
+  context.host().notify();
+  context.host().join(thread);
+  running = false;
+  for (Entry& e : ring) e = {};
+}
+
+ReadBatch Loader::Impl::take() {
+  if (!running) start_thread();
+  context.host().wait([this] { return produced.load() > consumed.load(); });
+  Entry entry = std::move(ring[consumed.load() % ring.size()]);
+  consumed.fetch_add(1);
+  context.host().notify();
+  if (entry.error) {
+    stop_thread();
+    std::rethrow_exception(entry.error);
+  }
+  return std::move(entry.batch);
+}
+
+void Loader::Impl::fill(Batch& out, const ReadBatch& batch) const {
+  const std::vector<Field>& fields = reader.dataset().fields();
+  for (std::size_t f = 0; f < fields.size(); ++f)
+    out.add(fields[f].name, Tensor::wrap((*batch.blocks)[f], shapes[f].with(0, batch.rows),
+                                         fields[f].dtype, context.device(0), batch.lease));
+  out.rows = batch.rows;
+  out.rows_per_epoch = reader.rows_used();
+  out.full_rows = reader.options().batch;
+  out.epoch = batch.epoch;
+}
+
+Loader::Loader(Context& context, std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+    : impl_(std::make_unique<Impl>(context, std::move(dataset), options)) {
+  const BatchReader& reader = impl_->reader;
+  if (reader.rows_dropped() > 0)
+    context.logger().info("drop_last leaves out {} of the {} rows of each epoch (batch {})",
+                          reader.rows_dropped(), reader.dataset().rows(), options.batch);
+}
+
+Loader::~Loader() = default;
+
+bool Loader::next(Batch& out) {
+  out = Batch{};  // first, so that its buffer can be used again
+  if (impl_->position >= impl_->reader.end()) return false;
+  const auto start = std::chrono::steady_clock::now();
+  ReadBatch batch;
+  if (impl_->ring.empty()) {
+    impl_->reader.seek(impl_->position);
+    batch = impl_->reader.read(impl_->stop);
+  } else {
+    batch = impl_->take();
+  }
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+  impl_->fill(out, batch);
+  out.wait_seconds = waited.count();
+  impl_->position = batch.position_after;
+  return true;
+}
+
+std::int64_t Loader::position() const noexcept { return impl_->position; }
+
+void Loader::seek(std::int64_t rows) {
+  const std::int64_t wanted = impl_->reader.boundary(rows);
+  impl_->stop_thread();
+  impl_->position = wanted;
+}
+
+std::int64_t Loader::rows_per_epoch() const noexcept { return impl_->reader.rows_used(); }
+
+std::int64_t Loader::batches_per_epoch() const noexcept {
+  const std::int64_t batch = impl_->reader.options().batch;
+  return (impl_->reader.rows_used() - 1) / batch + 1;
+}
+
+const Dataset& Loader::dataset() const noexcept { return impl_->reader.dataset(); }
+
+const LoaderOptions& Loader::options() const noexcept { return impl_->reader.options(); }
+
+Loader::Iterator& Loader::Iterator::operator++() {
+  if (!loader->next(*batch)) *this = {nullptr, nullptr};
+  return *this;
+}
+
+Loader::Iterator Loader::begin() {
+  Iterator first{this, std::make_shared<Batch>()};
+  return ++first;
+}
+
+}  // namespace belfry

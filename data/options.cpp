@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "belfry/core/error.h"
+#include "belfry/data/byte_file.h"
+
+namespace belfry {
+
+void RowRange::declare(Schema& schema) {
+  schema
+      .key("first", first,
+           {.min = 0, .unit = "rows", .help = "first row to use; for a train and validation split"})
+      .key("count", count,
+           {.min = -1, .unit = "rows", .help = "how many rows to use; -1: all from `first` on"});
+}
+
+std::int64_t RowRange::resolve(const std::string& file, std::int64_t rows) const {
+  if (rows == 0)
+    throw DataError(ErrorText{.what = "the data set is empty",
+                              .found = "0 rows",
+                              .expected = "at least 1 row",
+                              .fix = "check that the right file is named",
+                              .file = file});
+  const std::int64_t wanted = count == -1 ? rows - std::min(first, rows) : count;
+  if (first >= 0 && count >= -1 && first <= rows && wanted <= rows - first && wanted > 0)
+    return wanted;
+  throw DataError(ErrorText{.what = wanted == 0 ? "the range of rows is empty"
+                                                : "the range of rows does not lie inside the file",
+                            .found = (wanted == 0 ? "0 rows: " : "") +
+                                     ("first " + std::to_string(first)) + ", count " +
+                                     std::to_string(count),
+                            .expected = "rows inside [0, " + std::to_string(rows) + ")",
+                            .fix = "change `first` or `count`",
+                            .file = file});
+}
+
+void LabelOptions::declare(Schema& schema) {
+  schema
+      .key("classes", classes,
+           {.min = 0,
+            .max = 2147483647.0,
+            .help = "number of label classes; 0: the largest label + 1"})
+      .key("ignore", ignore,
+           {.max = 2147483647.0,
+            .help = "the one label that may lie outside [0, classes); the smallest integer: none"});
+}
+
+namespace {
+
+struct LabelBounds {
+  std::int64_t smallest, largest;
+};
+
+LabelBounds bounds(std::int64_t rows, std::int64_t ignore,
+                   const std::function<std::int64_t(std::int64_t)>& label) {
+  LabelBounds b{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t v = label(r);
+    if (v == ignore) continue;
+    b = {std::min(b.smallest, v), std::max(b.largest, v)};
+  }
+  return b;
+}
+
+}  // namespace
+
+std::int64_t check_labels(const std::string& file, std::int64_t rows, const LabelOptions& options,
+                          const std::function<std::int64_t(std::int64_t)>& label,
+                          const std::function<std::int64_t(std::int64_t)>& line_of) {
+  const LabelBounds seen = bounds(rows, options.ignore, label);
+  const bool none = seen.smallest > seen.largest;
+  const std::int64_t classes =
+      options.classes > 0 ? options.classes : (none ? 0 : seen.largest + 1);
+  if (none || (seen.smallest >= 0 && seen.largest < classes)) return classes;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t v = label(r);
+    if (v == options.ignore || (v >= 0 && v < classes)) continue;
+    std::string fix = "correct the row, raise `classes`, or name the value as `ignore`";
+    if (seen.smallest == 1 && seen.largest == classes)
+      fix = "labels start at 0 but these look like 1.." + std::to_string(classes) +
+            ": subtract 1 from every label";
+    throw DataError(ErrorText{
+        .what = "a label is outside the range of classes",
+        .found = "label " + std::to_string(v) + " in row " + std::to_string(r),
+        .expected = "a label in [0," + std::to_string(std::max<std::int64_t>(classes, 1)) + ")",
+        .fix = fix,
+        .file = file,
+        .line = line_of ? line_of(r) : 0});
+  }
+  return classes;
+}
+
+std::string classes_text(std::int64_t classes, std::int64_t smallest) {
+  if (classes == 0) return "";
+  return ", " + std::to_string(classes) + (classes == 1 ? " class" : " classes") +
+         (smallest > 0 ? " (smallest label " + std::to_string(smallest) + ")" : "");
+}
+
+void check_number(const std::string& key, double value, bool positive) {
+  if (std::isfinite(value) && (!positive || value > 0)) return;
+  throw ConfigError(
+      ErrorText{.what = "`" + key + "` is out of range",
+                .found = std::to_string(value),
+                .expected = positive ? "a finite number above 0" : "a finite number"});
+}
+
+}  // namespace belfry

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#include <omp.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "belfry/core/error.h"
+#include "belfry/device/cpu/cpu_device.h"
+
+namespace belfry {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+// Long enough to bridge the gap between two steps, short enough not to starve a neighbour.
+constexpr auto kSpin = std::chrono::microseconds(50);
+
+// Background threads (loaders) never spin: with towers = cores each spin would come out of a tower.
+thread_local bool background = false;
+
+void pause_cpu() {
+#if defined(__SSE2__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// The caller's thread serves as tower 0; its floating-point mode and OpenMP setting are given back.
+class CallerState {
+ public:
+  CallerState() : threads_(omp_get_max_threads()) {
+#if defined(__SSE2__)
+    csr_ = _mm_getcsr();
+#endif
+  }
+  ~CallerState() {
+    omp_set_num_threads(threads_);
+#if defined(__SSE2__)
+    _mm_setcsr(csr_);
+#endif
+  }
+  CallerState(const CallerState&) = delete;
+  CallerState& operator=(const CallerState&) = delete;
+
+ private:
+  int threads_;
+  unsigned csr_ = 0;
+};
+
+class ThreadHost : public Host {
+ public:
+  ~ThreadHost() override {
+    stop_.store(true);
+    notify();
+    for (std::thread& t : workers_) t.join();
+    for (auto& [id, t] : spawned_) t.join();
+  }
+
+  void run(int n, void (*body)(void*, int), void* arg) override {
+    if (running_.exchange(true)) throw DeviceError("Host::run called while it runs: step() is not reentrant");
+    struct Leave {
+      std::atomic<bool>& flag;
+      ~Leave() { flag.store(false); }
+    } leave{running_};
+    const CallerState state;
+    while (static_cast<int>(workers_.size()) < n - 1) {
+      const int index = static_cast<int>(workers_.size()) + 1;
+      workers_.emplace_back([this, index, seen = generation_.load()]() mutable { work(index, seen); });
+    }
+    errors_.assign(static_cast<std::size_t>(n), nullptr);
+    body_ = body;
+    arg_ = arg;
+    n_ = n;
+    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    notify();
+    guarded(0);
+    Host::wait([this] { return pending_.load(std::memory_order_acquire) == 0; });
+    for (const std::exception_ptr& e : errors_)
+      if (e) std::rethrow_exception(e);
+  }
+
+  std::uint64_t spawn(void (*body)(void*), void* arg) override {
+    const std::lock_guard lock(spawn_mutex_);
+    const std::uint64_t id = next_++;
+    spawned_.emplace(id, std::thread([body, arg] {
+      background = true;
+      body(arg);
+    }));
+    return id;
+  }
+
+  void join(std::uint64_t thread) override {
+    std::thread t;
+    {
+      const std::lock_guard lock(spawn_mutex_);
+      const auto it = spawned_.find(thread);
+      if (it == spawned_.end()) return;
+      t = std::move(it->second);
+      spawned_.erase(it);
+    }
+    t.join();
+  }
+
+  void wait(bool (*ready)(void*), void* arg) override {
+    if (!background) {
+      const auto until = SteadyClock::now() + kSpin;
+      do {
+        for (int i = 0; i < 16; ++i) {
+          if (ready(arg)) return;
+          pause_cpu();
+        }
+      } while (SteadyClock::now() < until);
+    }
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1);  // seq_cst, as the read in notify(): one of the two sees the other
+    while (!ready(arg)) sleep_.wait(lock);
+    sleepers_.fetch_sub(1);
+  }
+
+  void notify() noexcept override {
+    if (sleepers_.fetch_add(0) == 0) return;  // a read-modify-write orders the caller's store before it
+    const std::lock_guard lock(mutex_);
+    sleep_.notify_all();
+  }
+
+ private:
+  void guarded(int index) {
+    try {
+      body_(arg_, index);
+    } catch (...) {
+      errors_[static_cast<std::size_t>(index)] = std::current_exception();
+    }
+  }
+
+  void work(int index, std::uint64_t seen) {
+    for (;;) {
+      Host::wait([&] { return stop_.load() || generation_.load(std::memory_order_acquire) != seen; });
+      if (stop_.load()) return;
+      seen = generation_.load(std::memory_order_acquire);
+      if (index < n_) guarded(index);
+      pending_.fetch_sub(1, std::memory_order_acq_rel);
+      notify();
+    }
+  }
+
+  std::mutex mutex_, spawn_mutex_;
+  std::condition_variable sleep_;
+  std::atomic<int> sleepers_{0};
+  std::vector<std::thread> workers_;
+  std::map<std::uint64_t, std::thread> spawned_;
+  std::uint64_t next_ = 1;
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<int> pending_{0};
+  std::atomic<bool> stop_{false}, running_{false};
+  void (*body_)(void*, int) = nullptr;
+  void* arg_ = nullptr;
+  int n_ = 0;
+  std::vector<std::exception_ptr> errors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Host> make_thread_host() { return std::make_unique<ThreadHost>(); }
+
+}  // namespace belfry

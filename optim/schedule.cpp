@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/optim/schedule.h"
+
+#include "belfry/core/units.h"
+#include "belfry/optim/optimizer_internal.h"
+
+namespace belfry {
+
+double LearningRate::at(std::int64_t k, const Clock& clock) const {
+  double rate = base;
+  if (schedule) rate *= schedule->factor(k, clock);
+  const Period rise = Period::parse(warmup, "warmup");
+  const std::int64_t updates = rise.to_updates(clock.rows_per_epoch, clock.batch);
+  if (k >= updates) return rate;
+  const double part = static_cast<double>(k) / static_cast<double>(updates);
+  return rate * (warmup_start + (1 - warmup_start) * part);
+}
+
+LearningRate& LearningRate::warm_up(std::string period, double start) {
+  warmup = std::move(period);
+  warmup_start = start;
+  Schema schema;
+  declare_warmup(schema, *this);
+  schema.validate("schedule");
+  return *this;
+}
+
+void declare_warmup(Schema& schema, LearningRate& lr) {
+  schema.key("warmup", lr.warmup,
+             {.period = true, .help = "length of the linear rise to the base rate; 0u: none"});
+  schema.key("warmup_start", lr.warmup_start,
+             {.min = 0, .max = 1, .help = "first update's fraction of the base rate"});
+}
+
+std::string positive_period_fault(const std::string& key, const std::string& period) {
+  if (period.empty()) return "'" + key + "' is required: a length such as 500u, 10e or 1Mrows";
+  if (Period::parse(period, key).value > 0) return "";
+  return "'" + key + "': found '" + period + "', expected a length above zero";
+}
+
+LearningRate make_rate(double base, std::shared_ptr<Schedule> schedule) {
+  Schema schema;
+  schedule->declare(schema);
+  schema.validate("schedule '" + schedule->name() + "'");
+  LearningRate out(base);
+  out.schedule = std::move(schedule);
+  return out;
+}
+
+}  // namespace belfry

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/datasets/csv/csv.h"
+
+#include "belfry/tests/data/files.h"
+
+using namespace belfry;
+using namespace belfry::test;
+
+namespace {
+
+std::shared_ptr<const Dataset> from_text(const TempFolder& dir, const std::string& text,
+                                         const CsvOptions& options = {}) {
+  return csv(dir.write("t.csv", text), options);
+}
+
+}  // namespace
+
+TEST_CASE("B37: line ends, byte-order marks, final newlines and quotes give the same table") {
+  TempFolder dir;
+  const std::string bom = "\xef\xbb\xbf";
+  const std::vector<std::string> texts = {
+      "x1,x2,y\n1,2,0\n3,4,1\n",
+      "x1,x2,y\r\n1,2,0\r\n3,4,1\r\n",
+      bom + "x1,x2,y\n1,2,0\n3,4,1\n",
+      bom + "x1,x2,y\r\n1,2,0\r\n3,4,1\r\n",
+      "x1,x2,y\n1,2,0\n3,4,1",
+      "x1,x2,y\n1,2,0\n3,4,1\n\n\n",
+      "\"x1\",\"x2\",\"y\"\n1,2,0\n3,4,1\n",
+      "x1,x2,y\r1,2,0\r3,4,1\r",
+      bom + "\"x1\" , \"x2\",\"y\"\r\n\"1\",2,0\r\n3,4,1\r\n \r\n"};
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    const auto all = from_text(dir, text);
+    CHECK(read_all(*all) == Rows{{1, 2, 3, 4}, {0, 1}});
+    const auto named = from_text(dir, text, {.label = "y", .features = {"x1"}});
+    CHECK(named->rows() == 2);
+    CHECK(named->classes() == 2);
+    CHECK(read_all(*named) == Rows{{1, 3}, {0, 1}});
+    CHECK_THAT(data_error([&] { from_text(dir, text, {.label = "z"}); }),
+               Contains("3 columns: 'x1', 'x2', 'y'"));
+  }
+  const auto zipped = csv(dir.write("t.csv.gz", gzip(texts[0])));
+  CHECK(read_all(*zipped) == Rows{{1, 2, 3, 4}, {0, 1}});
+}
+
+TEST_CASE(
+    "B37: quoted cells may hold delimiters, quotes and line ends; lines are counted through them") {
+  TempFolder dir;
+  const std::string text = "\"a, \"\"b\"\"\",\"c\nd\",y\n1,2,0\n3,bad,1\n";
+  CHECK_THAT(data_error([&] { from_text(dir, text); }),
+             Contains("t.csv:4: ") && Contains("column 'c\nd'") && Contains("'bad'"));
+  const auto set =
+      from_text(dir, "\"a, \"\"b\"\"\",\"c\nd\",y\n1,2,0\n3,4,1\n", {.features = {"a, \"b\""}});
+  CHECK(read_all(*set) == Rows{{1, 3}, {0, 1}});
+  CHECK_THAT(data_error([&] { from_text(dir, "1,2,0\n\"3,4,1\n"); }),
+             Contains("t.csv:2: ") && Contains("never closed"));
+  CHECK_THAT(data_error([&] { from_text(dir, "1,2,0\n3\",4,1\n"); }), Contains("t.csv:2: "));
+  CHECK_THAT(data_error([&] { from_text(dir, "1,2,0\n\"3\"x,4,1\n"); }), Contains("t.csv:2: "));
+  CHECK_THAT(data_error([&] {
+               from_text(dir, std::string("\xff\xfe"
+                                          "1\0,\0",
+                                          6));
+             }),
+             Contains("UTF-16"));
+}
+
+TEST_CASE(
+    "B38: missing values, numeric prefixes and numbers beyond f32 are errors with line and "
+    "column") {
+  TempFolder dir;
+  const std::string head = "a,b,y\n1,2,0\n";
+  const auto bad = [&](const std::string& row) {
+    return data_error([&] { from_text(dir, head + row + "\n"); });
+  };
+  CHECK_THAT(bad("3,,1"), Contains("t.csv:3: ") && Contains("'b'") && Contains("found ''"));
+  CHECK_THAT(bad("5,nan,0"), Contains("t.csv:3: ") && Contains("'b'") && Contains("'nan'"));
+  CHECK_THAT(bad("7,8,"), Contains("t.csv:3: ") && Contains("'y'") && Contains("found ''"));
+  CHECK_THAT(bad("NA,8,1"), Contains("'a'") && Contains("'NA'"));
+  CHECK_THAT(bad("?,8,1"), Contains("'?'"));
+  CHECK_THAT(bad("inf,8,1"), Contains("'inf'"));
+  CHECK_THAT(bad("-Infinity,8,1"), Contains("'-Infinity'"));
+  CHECK_THAT(bad("2abc,8,1"), Contains("'2abc'") && Contains("not a number"));
+  CHECK_THAT(bad("0x10,8,1"), Contains("'0x10'"));
+  CHECK_THAT(bad("1 2,8,1"), Contains("'1 2'"));
+  CHECK_THAT(bad("1e39,8,1"), Contains("'1e39'") && Contains("f32"));
+  CHECK_THAT(bad("1e999,8,1"), Contains("'1e999'") && Contains("f32"));
+  CHECK_THAT(bad("1,8,1.5"), Contains("'1.5'") && Contains("t.csv:3: "));
+  CHECK_THAT(bad("1,8"), Contains("t.csv:3: ") && Contains("found 2, expected 3"));
+  CHECK_THAT(bad("1,8,1,9"), Contains("found 4, expected 3"));
+  CHECK_THAT(bad("\n1,8,1"), Contains("t.csv:3: ") && Contains("blank line"));
+  CHECK(read_all(*from_text(dir, head + " 2 ,+8,1.0\n")) == Rows{{1, 2, 2, 8}, {0, 1}});
+}
+
+TEST_CASE("B38: missing = drop leaves rows out and counts them") {
+  TempFolder dir;
+  const std::string text = "a,b,y\n1,2,0\n3,,1\n5,nan,0\n7,8,\n9,10,1\n";
+  const auto set = from_text(dir, text, {.missing = "drop"});
+  CHECK(read_all(*set) == Rows{{1, 2, 9, 10}, {0, 1}});
+  CHECK_THAT(set->describe(), Contains("2 rows") && Contains("3 rows with missing values dropped"));
+  CHECK_THAT(data_error([&] { from_text(dir, text + "2abc,1,1\n", {.missing = "drop"}); }),
+             Contains("t.csv:7: ") && Contains("'2abc'"));
+  CHECK_THAT(data_error([&] { from_text(dir, "1,NA,0\n", {.missing = "drop"}); }),
+             Contains("0 rows") && Contains("1 row with"));
+}
+
+TEST_CASE("csv: header detection never guesses") {
+  TempFolder dir;
+  CHECK(from_text(dir, "1,2,0\n3,4,1\n")->rows() == 2);
+  CHECK(from_text(dir, "1,2,0\n3,4,1\n", {.header = "yes"})->rows() == 1);
+  CHECK_THAT(data_error([&] { from_text(dir, "1,,0\n3,4,1\n"); }),
+             Contains("t.csv:1: ") && Contains("column 1 (from 0)"));
+  CHECK_THAT(data_error([&] { from_text(dir, "x,0,1\n3,4,1\n"); }), Contains("header = \"yes\""));
+  CHECK(from_text(dir, "x,0,1\n3,4,1\n", {.header = "yes"})->rows() == 1);
+  CHECK_THAT(data_error([&] { from_text(dir, "a,b,y\n1,2,0\n", {.header = "no"}); }),
+             Contains("'a'"));
+}
+
+TEST_CASE("csv: columns by index, shape, scaling, delimiter, field name and row range") {
+  TempFolder dir;
+  const std::string text = "0;4;8;12;16\n1;8;8;8;8\n";
+  const auto set = from_text(dir, text,
+                             {.label = "0",
+                              .shape = {2, 2, 1},
+                              .field = "digit",
+                              .delimiter = ";",
+                              .scale = 16,
+                              .mean = 0.25,
+                              .stddev = 0.5});
+  CHECK(set->fields()[0].name == "digit");
+  CHECK(set->fields()[0].shape == Shape{2, 2, 1});
+  CHECK(read_all(*set) == Rows{{0, 0.5f, 1, 1.5f, 0.5f, 0.5f, 0.5f, 0.5f}, {0, 1}});
+  const auto part = from_text(
+      dir, text, {.label = "-5", .features = {"-1", "1"}, .delimiter = ";", .rows = {.first = 1}});
+  CHECK(read_all(*part) == Rows{{8, 8}, {1}});
+  CHECK(part->classes() == 2);
+  CHECK(from_text(dir, "1\t0\n2\t1\n", {.delimiter = "tab"})->fields()[0].shape == Shape{1});
+  CHECK_THAT(data_error([&] { from_text(dir, text, {.shape = {3}, .delimiter = ";"}); }),
+             Contains("[3], 3 values") && Contains("4 features"));
+  CHECK_THAT(data_error([&] { from_text(dir, text, {.label = "5", .delimiter = ";"}); }),
+             Contains("'5'") && Contains("5 columns"));
+  CHECK_THAT(data_error([&] { from_text(dir, text); }), Contains("no feature columns"));
+  CHECK_THAT(data_error([&] { from_text(dir, "pixel,lable\n1,0\n", {.label = "label"}); }),
+             Contains("did you mean 'lable'"));
+  CHECK_THAT(data_error([&] { from_text(dir, "a,a,y\n1,2,0\n", {.features = {"a"}}); }),
+             Contains("two columns"));
+  CHECK_THAT(data_error([&] { from_text(dir, "a,y\n1,0\n", {.features = {"y"}}); }),
+             Contains("among the features"));
+  CHECK_THAT(error_of<ConfigError>([&] { from_text(dir, text, {.delimiter = ";;"}); }),
+             Contains("delimiter"));
+  CHECK_THAT(error_of<ConfigError>([&] { from_text(dir, text, {.scale = 0}); }), Contains("scale"));
+  CHECK_THAT(error_of<ConfigError>([&] { from_text(dir, text, {.missing = "zero"}); }),
+             Contains("missing"));
+  CHECK_THAT(data_error([&] { from_text(dir, "1e38,0\n", {.scale = 1e-5}); }),
+             Contains("after scaling"));
+}

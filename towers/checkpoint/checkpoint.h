@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+
+#include "belfry/core/atomic_file.h"
+#include "belfry/towers/checkpoint/manifest.h"
+#include "belfry/towers/group.h"
+
+namespace belfry {
+
+struct LoadOptions {
+  bool partial = false;    // take what fits and log the rest
+  bool optimizer = true;   // false: parameters and their average only, for evaluation
+};
+
+// A directory with model.safetensors (parameters), optimizer.safetensors (state and averaged
+// parameters) and manifest.json. Tensors have the variables' names, without tower or rank, so it
+// loads on any number of towers. Borrows the group. One thread.
+class Checkpoint {
+ public:
+  Checkpoint(std::string path, TowerGroupBase& group, FileOps& files = system_files());
+
+  // Appears complete or not at all; replaces one of the same path. Throws CheckpointError, and then
+  // what was there is untouched.
+  void save(const RunState& run = {});
+  // Everything is checked before the group is changed. Throws CheckpointError: a damaged file, or
+  // another model or optimizer, with every difference.
+  Manifest load(const LoadOptions& options = {});
+
+ private:
+  std::string path_;
+  TowerGroupBase& group_;
+  FileOps& files_;
+};
+
+// Reads the manifest and checks every file's size and checksum.
+Manifest verify_checkpoint(const std::string& path);
+
+}  // namespace belfry

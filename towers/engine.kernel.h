@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include "belfry/allreduce/verdict.kernel.h"
+#include "belfry/device/kernel.h"
+#include "belfry/optim/update_args.h"
+
+namespace belfry {
+
+// What an update does with one variable; copied to the device at the head of the step.
+struct VariablePlan {
+  float decay = 0;
+  float present = 0;
+};
+
+// The scalars of the rule, and the count of applied updates of each variable that takes part.
+struct FillScalars {
+  static constexpr const char* name = "fill_scalars";
+  const VariablePlan* plan;
+  const Verdict* verdict;
+  const float* lr;
+  float* steps;
+  UpdateScalars* scalars;
+  BELFRY_HD void operator()(std::size_t v) const {
+    if (plan[v].present != 0) steps[v] += 1;
+    scalars[v].lr = *lr;
+    scalars[v].decay = plan[v].decay;
+    scalars[v].clip = verdict->clip;
+    scalars[v].step = steps[v];
+  }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(plan, n * sizeof(VariablePlan)).reads(verdict, sizeof(Verdict)).reads(lr, sizeof(float));
+    t.reads(steps, n * sizeof(float)).writes(steps, n * sizeof(float)).writes(scalars, n * sizeof(UpdateScalars));
+  }
+};
+
+// x *= 1 / *w: s = W g back to the gradient of the mean.
+struct DivideBy {
+  static constexpr const char* name = "divide_by";
+  float* x;
+  const float* w;
+  BELFRY_HD void operator()(std::size_t i) const { x[i] = *w > 0 ? x[i] / *w : 0.f; }
+  void touches(Touches& t, std::size_t n) const { t.reads(x, n * 4).reads(w, 4).writes(x, n * 4); }
+};
+
+}  // namespace belfry

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/towers/group.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "belfry/core/checksum.h"
+#include "belfry/core/error.h"
+#include "belfry/towers/group_internal.h"
+
+namespace belfry {
+
+namespace {
+
+void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
+  std::vector<std::string> names;
+  std::vector<Shape> shapes;
+  for (const Variable* v : variables) {
+    names.push_back(v->name());
+    shapes.push_back(v->shape());
+  }
+  FlatPlan& plan = s.plan;
+  plan.index = FlatIndex(names, shapes);
+  plan.buckets = plan_buckets(plan.index.blocks(), s.options.first_bucket_bytes, s.options.bucket_bytes);
+  plan.towers = s.context->towers();
+  plan.states = static_cast<int>(s.optimizer.rule->state_names().size());
+  const bool several = s.optimizer.accumulate > 1;
+  plan.keep_squares = s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
+  plan.unit_squares = several && s.optimizer.needs_squares();
+  plan.ema = s.optimizer.ema > 0;
+  s.lone = plan.towers == 1 && !several;
+  s.bucket_variables.assign(plan.buckets.size(), 0);
+  for (const FlatVariable& v : plan.index.variables()) {
+    int first = 0, last = -1;
+    for (std::size_t b = 0; b < plan.buckets.size() && v.size != 0; ++b) {
+      const std::size_t begin = plan.buckets[b].first * kBlock, end = begin + plan.buckets[b].blocks * kBlock;
+      if (v.offset >= end || v.offset + v.size <= begin) continue;
+      if (last < first) first = static_cast<int>(b);
+      last = static_cast<int>(b);
+      ++s.bucket_variables[b];
+    }
+    s.first_bucket.push_back(first);
+    s.last_bucket.push_back(last);
+  }
+}
+
+void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
+  const Optimizer& o = s.optimizer;
+  for (const FlatVariable& f : s.plan.index.variables()) {
+    const auto it = std::find_if(variables.begin(), variables.end(), [&](const Variable* v) { return v->name() == f.name; });
+    s.trainable.push_back(!o.frozen_variable(f.name) && (*it)->trainable());
+    s.fold_plan.push_back({static_cast<float>(o.l2_of(f.name)), static_cast<float>(o.multiplier_of(f.name)), 1});
+    s.decay.push_back(static_cast<float>(o.decay_of(f.name)));
+    const FoldPlan& p = s.fold_plan.back();
+    s.fold.shaped = s.fold.shaped || p.l2 != 0 || p.multiplier != 1;
+  }
+  s.fold.value_clip = o.clip == Clip::value ? static_cast<float>(o.clip_limit) : 0;
+  s.fold.shaped = s.fold.shaped || o.clip == Clip::value;
+  s.fold.divide = !s.lone;
+  s.fold.squares = o.needs_squares() || o.statistics != Statistics::none;
+  s.fold.statistics = o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
+  s.fused = !s.fold.statistics && s.options.variables == Variables::shared;
+}
+
+}  // namespace
+
+TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options) {
+  optimizer.validate();
+  shared.context = &context;
+  shared.optimizer = std::move(optimizer);
+  shared.options = std::move(options);
+  if (shared.optimizer.statistics != Statistics::none)
+    require_units_for_noise(context.towers() * shared.optimizer.accumulate);
+  std::vector<std::unique_ptr<Module>> modules;
+  for (int t = 0; t < context.towers(); ++t) modules.push_back(make());
+  const std::vector<Variable*> variables = modules[0]->variables();
+  if (variables.empty()) throw ConfigError("the model has no variables");
+  for (const Variable* v : variables)
+    if (v->shape().size() > std::int64_t{1} << 40)
+      throw ConfigError(ErrorText{.what = "variable " + v->name() + " is too large", .found = v->shape().text()});
+  plan_flat(shared, variables);
+  plan_fold(shared, variables);
+  const TransportOptions wish{shared.options.variables, shared.options.exchange_delay};
+  transport = builtin().table<TransportEntry>().at(shared.options.transport, "transport").make(context, wish);
+  for (int t = 0; t < context.towers(); ++t)
+    towers.push_back(std::make_unique<Tower>(shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
+  context.logger().info("{}", transport->describe());
+  initialize();
+}
+
+void TowerGroupBase::Impl::initialize() {
+  std::vector<float> flat(shared.plan.index.elements(), 0.f);
+  for (const Variable* v : towers[0]->module().variables()) {
+    const FlatVariable& f = shared.plan.index.variables()[static_cast<std::size_t>(shared.plan.index.find(v->name()))];
+    initial_values(f.name, v->init(), shared.context->seed(), v->shape().size(), flat.data() + f.offset);
+  }
+  set_whole(FlatArray::parameter, 0, flat);
+  if (shared.plan.ema) set_whole(FlatArray::ema, 0, flat);
+}
+
+void TowerGroupBase::Impl::require_alive() const {
+  if (dead)
+    throw CommError(ErrorText{.what = "the tower group has failed earlier", .fix = "destroy it, make a new one and load a checkpoint"});
+}
+
+void TowerGroupBase::Impl::throw_fatal(const std::vector<std::exception_ptr>& errors) {
+  int first = -1;
+  for (std::size_t t = 0; t < errors.size(); ++t) {
+    if (!errors[t]) continue;
+    dead = true;
+    bool follow_up = false;
+    try {
+      std::rethrow_exception(errors[t]);
+    } catch (const CommError&) {
+      follow_up = true;
+    } catch (...) {
+    }
+    if (first < 0 || !follow_up) first = static_cast<int>(t);
+    if (!follow_up) break;
+  }
+  if (first >= 0) rethrow_located(errors[static_cast<std::size_t>(first)], 0, first, attempts + 1);
+}
+
+Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
+  const RowRange r = part_of(batch.rows, tower, static_cast<std::int64_t>(towers.size()));
+  return batch.slice(r.first, r.count);
+}
+
+Clock TowerGroupBase::Impl::clock(const Batch& batch) const {
+  return {batch.rows_per_epoch, batch.full_rows > 0 ? batch.full_rows : batch.rows};
+}
+
+Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (in.kind != UpdateInput::Kind::apply && batch.rows < 1)
+    throw DataError(ErrorText{.what = "a batch without rows", .found = "0 rows", .expected = "1 or more", .update = in.update});
+  std::vector<TowerResult> results(towers.size());
+  on_towers([&](int t) { towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn, results[static_cast<std::size_t>(t)]); });
+  const bool refused = results[0].refused;
+  if (refused) throw_refused(in, results);
+  Report r = report(in, batch, results);
+  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return r;
+}
+
+void TowerGroupBase::Impl::throw_refused(const UpdateInput& in, const std::vector<TowerResult>& results) const {
+  for (std::size_t t = 0; t < results.size(); ++t)
+    if (results[t].error) rethrow_located(results[t].error, 0, static_cast<int>(t), in.update);
+  if (!results[0].refusal.empty())
+    throw GradientError(ErrorText{.what = results[0].refusal,
+                                  .fix = "nothing was changed; set missing = \"zero\" to count a missing gradient as 0",
+                                  .rank = 0,
+                                  .update = in.update});
+  if (!(results[0].totals.weight > 0))
+    throw NumericError(ErrorText{.what = "all loss weights of the update are 0", .found = "no valid target on any tower",
+                                 .fix = "nothing was changed; check the labels", .rank = 0, .update = in.update});
+  std::string where, variable;
+  bool loss = false;
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    loss = loss || results[t].bad_loss;
+    if (results[t].bad_variable.empty()) continue;
+    if (variable.empty()) variable = results[t].bad_variable;
+    where += (where.empty() ? "" : ", ") + std::to_string(t);
+  }
+  const bool several = where.find(',') != std::string::npos;
+  throw NumericError(ErrorText{
+      .what = where.empty() ? "the averaged gradient is not finite, though each tower's is"
+                            : "non-finite gradient on tower" + std::string(several ? "s " : " ") + where + ", first in variable " + variable,
+      .found = loss ? "a loss that is not finite" : "a finite loss",
+      .fix = "nothing was changed; lower the learning rate or look at these rows",
+      .rank = 0,
+      .update = in.update});
+}
+
+Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch, const std::vector<TowerResult>& results) {
+  Report r;
+  r.update = in.update;
+  r.rows = batch.rows;
+  r.epoch = batch.epoch;
+  r.lr = in.lr;
+  r.data_wait = batch.wait_seconds;
+  const TowerResult& first = results[0];
+  r.weight = static_cast<double>(first.totals.weight);
+  r.mean_loss = static_cast<double>(first.totals.loss) + static_cast<double>(first.verdict.theta);
+  r.norm = static_cast<double>(first.verdict.norm);
+  r.clip = static_cast<double>(first.verdict.clip);
+  r.units = first.decision.units;
+  if (in.kind != UpdateInput::Kind::apply) {
+    r.mean_norm2 = static_cast<double>(first.verdict.raw);
+    r.unit_norm2 = static_cast<double>(first.verdict.units);
+  }
+  for (const int v : first.decision.skipped) r.skipped.push_back(shared.plan.index.variables()[static_cast<std::size_t>(v)].name);
+  std::map<std::string, double> weights;
+  for (const TowerResult& t : results) {
+    for (const auto& [name, metric] : t.metrics) {
+      r.metrics[name] += metric.sum.item();
+      weights[name] += metric.weight.item();
+    }
+    r.forward_backward += t.forward_backward / static_cast<double>(results.size());
+    r.exposed += t.exposed / static_cast<double>(results.size());
+    r.update_seconds += t.update / static_cast<double>(results.size());
+  }
+  for (auto& [name, sum] : r.metrics) sum = weights[name] > 0 ? sum / weights[name] : 0;
+  return r;
+}
+
+void TowerGroupBase::Impl::warn_skipped(const Report& r) const {
+  for (const std::string& name : r.skipped)
+    shared.context->logger().warn_once("skipped:" + name, "variable {} has no gradient on any tower (update {}): it is skipped", name, r.update);
+}
+
+std::vector<float> TowerGroupBase::Impl::whole(FlatArray what, int k) {
+  std::vector<float> flat(shared.plan.index.elements(), 0.f);
+  for (auto& t : towers) t->mover().read(what, k, flat.data());
+  return flat;
+}
+
+void TowerGroupBase::Impl::set_whole(FlatArray what, int k, const std::vector<float>& flat) {
+  for (auto& t : towers) t->mover().write(what, k, flat.data());
+}
+
+std::vector<GroupArray> TowerGroupBase::Impl::cut(const std::string& kind, const std::vector<float>& flat) const {
+  std::vector<GroupArray> out;
+  const auto& variables = shared.plan.index.variables();
+  for (std::size_t v = variables.size(); v-- > 0;) {
+    const auto* begin = flat.data() + variables[v].offset;
+    out.push_back({kind, variables[v].name, variables[v].shape, {begin, begin + variables[v].size}});
+  }
+  return out;
+}
+
+TowerGroupBase::TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options)
+    : impl_(std::make_unique<Impl>(context, std::move(optimizer), make, std::move(options))) {}
+TowerGroupBase::~TowerGroupBase() = default;
+
+Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
+  Impl& i = *impl_;
+  UpdateInput in;
+  in.update = i.attempts + 1;
+  in.lr = i.shared.optimizer.lr.at(i.attempts, i.clock(batch));
+  Report r;
+  try {
+    r = i.run(in, batch, fn);
+  } catch (const NumericError&) {
+    ++i.attempts;  // the schedule goes on; everything else is as before
+    throw;
+  }
+  ++i.attempts;
+  ++i.updates;
+  i.rows += batch.rows;
+  if (i.shared.optimizer.statistics != Statistics::none) i.noise.observe(r.mean_norm2, r.unit_norm2, r.units, r.weight);
+  i.warn_skipped(r);
+  return r;
+}
+
+Report TowerGroupBase::apply(const AveragedGradients& averaged) {
+  Impl& i = *impl_;
+  if (i.shared.optimizer.needs_squares() && averaged.square.empty())
+    throw GradientError(ErrorText{.what = "apply: this optimizer needs the mean of squares", .fix = "average with include_square = true"});
+  UpdateInput in;
+  in.update = i.attempts + 1;
+  in.lr = i.shared.optimizer.lr.at(i.attempts, {});
+  in.kind = UpdateInput::Kind::apply;
+  in.averaged = &averaged;
+  const Report r = i.run(in, Batch(), {});
+  ++i.attempts;
+  ++i.updates;
+  return r;
+}
+
+std::vector<GroupArray> TowerGroupBase::averaged(const Batch& batch, const LossFn& fn) {
+  UpdateInput in;
+  in.update = impl_->attempts + 1;
+  in.kind = UpdateInput::Kind::average_only;
+  impl_->run(in, batch, fn);
+  return impl_->cut("mean", impl_->whole(FlatArray::mean, 0));
+}
+
+TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
+  Impl& i = *impl_;
+  const std::size_t n = i.towers.size();
+  TowerGradients out;
+  out.towers.resize(n);
+  out.weights.resize(n);
+  out.losses.resize(n);
+  i.on_towers([&](int t) {
+    const auto k = static_cast<std::size_t>(t);
+    out.towers[k] = i.towers[k]->gradients(i.attempts + 1, i.shard(batch, t), fn, out.weights[k], out.losses[k]);
+  });
+  return out;
+}
+
+}  // namespace belfry

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "belfry/optim/statistics.h"
+#include "belfry/towers/tower_internal.h"
+
+namespace belfry {
+
+struct TowerGroupBase::Impl {
+  Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options);
+
+  // Runs body(tower) on every tower's thread. An exception that leaves it kills the group; the first
+  // that is not a follow-up of another is thrown.
+  template <class F>
+  void on_towers(F&& body) {
+    require_alive();
+    std::vector<std::exception_ptr> errors(towers.size());
+    shared.context->host().run(static_cast<int>(towers.size()), [&](int t) {
+      try {
+        body(t);
+      } catch (...) {
+        errors[static_cast<std::size_t>(t)] = std::current_exception();
+      }
+    });
+    throw_fatal(errors);
+  }
+
+  void require_alive() const;
+  void throw_fatal(const std::vector<std::exception_ptr>& errors);
+  Report run(const UpdateInput& in, const Batch& batch, const LossFn& fn);
+  [[noreturn]] void throw_refused(const UpdateInput& in, const std::vector<TowerResult>& results) const;
+  Report report(const UpdateInput& in, const Batch& batch, const std::vector<TowerResult>& results);
+  void warn_skipped(const Report& report) const;
+  Clock clock(const Batch& batch) const;
+  Batch shard(const Batch& batch, int tower) const;
+  std::vector<float> whole(FlatArray what, int k);
+  void set_whole(FlatArray what, int k, const std::vector<float>& flat);
+  std::vector<GroupArray> cut(const std::string& kind, const std::vector<float>& flat) const;
+  void initialize();
+
+  EngineShared shared;
+  std::unique_ptr<Transport> transport;
+  std::vector<std::unique_ptr<Tower>> towers;
+  NoiseScale noise;
+  std::int64_t updates = 0, attempts = 0, rows = 0;
+  bool dead = false;
+};
+
+}  // namespace belfry

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "belfry/allreduce/average_gradients.h"
+#include "belfry/allreduce/mover.h"
+
+namespace belfry {
+
+struct GroupOptions {
+  std::string transport = "threads";
+  Variables variables = Variables::shared;
+  double exchange_delay = 0;   // seconds; tests and benches
+  bool log_placement = false;  // logs every op of the first update with its devices
+  std::size_t first_bucket_bytes = std::size_t{1} << 20, bucket_bytes = std::size_t{25} << 20;
+};
+
+// One flat array of a group, cut into variables: "parameter", "ema" or an optimizer state's name.
+struct GroupArray {
+  std::string kind;
+  std::string variable;
+  Shape shape;
+  std::vector<float> values;
+};
+
+// What a group knows besides its arrays.
+struct GroupClocks {
+  std::int64_t update = 0;  // applied updates
+  std::int64_t attempts = 0;  // the learning rate's clock: refused updates count
+  std::int64_t rows = 0;    // rows trained on
+  std::vector<std::pair<std::string, std::int64_t>> steps;  // applied updates of each variable
+  std::vector<double> statistics;                           // noise-scale averages
+};
+
+// Gradients of each tower before averaging, with the loss weights to average them by.
+struct TowerGradients {
+  std::vector<GradientList> towers;
+  std::vector<double> weights;
+  std::vector<double> losses;
+};
+
+}  // namespace belfry

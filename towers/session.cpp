@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/towers/session.h"
+
+#include "belfry/autodiff/ops/loss/correct.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/core/error.h"
+#include "belfry/optim/statistics.h"
+
+namespace belfry {
+namespace {
+
+const Field* find_field(const Dataset& data, const std::string& name) {
+  for (const Field& f : data.fields())
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+// Classifiers read fields "image" and "label" and need the number of classes.
+void check_fields(const Dataset& data, const std::string& table) {
+  for (const char* name : {"image", "label"})
+    if (find_field(data, name) == nullptr)
+      throw DataError(ErrorText{.what = "[" + table + "] has no field '" + std::string(name) + "'",
+                                .found = data.describe(),
+                                .expected = "fields 'image' and 'label'"});
+  if (data.classes() < 2)
+    throw DataError(ErrorText{.what = "[" + table + "] is not a classification set", .found = data.describe(), .expected = "at least 2 classes"});
+}
+
+}  // namespace
+
+LossFn classifier_loss(std::int64_t ignore) {
+  std::optional<std::int32_t> skipped;
+  if (ignore != kNoLabel) skipped = static_cast<std::int32_t>(ignore);
+  return [skipped](Module& module, const Batch& batch, Step& step) {
+    const Tensor logits = static_cast<Classifier&>(module).forward(batch["image"]);
+    step.report("accuracy", correct(logits, batch["label"], skipped));
+    return cross_entropy(logits, batch["label"], skipped);
+  };
+}
+
+TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placement) : config_(std::move(config)) {
+  context_ = std::make_unique<Context>(ContextOptions{.towers = config_.towers,
+                                                      .seed = static_cast<std::uint64_t>(config_.seed),
+                                                      .threads_per_tower = static_cast<int>(config_.threads_per_tower),
+                                                      .log = log});
+  if (config_.optimizer.statistics != Statistics::none)
+    require_units_for_noise(context_->towers() * config_.optimizer.accumulate);
+  data_ = open(config_.data, "data");
+  if (config_.validation) validation_ = open(*config_.validation, "validation");
+  if (config_.test) test_ = open(*config_.test, "test");
+  loader_ = std::make_unique<Loader>(*context_, data_, config_.loader);
+  const Shape image = find_field(*data_, "image")->shape;
+  const std::int64_t classes = data_->classes();
+  const std::shared_ptr<ModelFactory> model = config_.model;
+  GroupOptions options;
+  options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
+  options.exchange_delay = config_.exchange_delay;
+  options.log_placement = log_placement;
+  group_ = std::make_unique<TowerGroupBase>(*context_, config_.optimizer,
+                                            [model, image, classes] { return model->build(image, classes); }, options);
+}
+
+TrainSession::~TrainSession() = default;
+
+std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source, const std::string& table) {
+  std::shared_ptr<const Dataset> out = source.factory->open(config_.base);
+  check_fields(*out, table);
+  if (data_ && find_field(*out, "image")->shape.extents() != find_field(*data_, "image")->shape.extents())
+    throw DataError(ErrorText{.what = "[" + table + "] has other images than [data]",
+                              .found = find_field(*out, "image")->shape.text(),
+                              .expected = find_field(*data_, "image")->shape.text()});
+  if (data_ && out->classes() > data_->classes())
+    throw DataError(ErrorText{.what = "[" + table + "] has more classes than [data]",
+                              .found = std::to_string(out->classes()),
+                              .expected = "at most " + std::to_string(data_->classes()),
+                              .fix = "set data.classes"});
+  context_->log("{}: {}", table, out->describe());
+  return out;
+}
+
+EvalReport TrainSession::evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source, bool ema) {
+  Loader loader(*context_, data, {.batch = std::max<std::int64_t>(config_.loader.batch, 256), .epochs = 1, .shuffle = false});
+  return group_->evaluate(loader, classifier_loss(source.ignore), ema);
+}
+
+std::shared_ptr<const Dataset> TrainSession::test_data() {
+  if (!test_) throw ConfigError(ErrorText{.what = "the config has no table [test]", .fix = "add one, e.g. [test] with images and labels"});
+  return test_;
+}
+
+EvalReport TrainSession::evaluate_test(bool ema) { return evaluate(test_data(), *config_.test, ema); }
+
+EvalReport TrainSession::evaluate_validation(bool ema) {
+  if (!validation_) throw ConfigError("the config has no table [validation]");
+  return evaluate(validation_, *config_.validation, ema);
+}
+
+Trainer TrainSession::trainer(TrainerOptions options) {
+  options.output = config_.output;
+  options.config = config_.effective;
+  options.fallback = config_.fallback;
+  Trainer out(*group_, *loader_, classifier_loss(config_.data.ignore), std::move(options));
+  for (const auto& hook : config_.hooks) out.add(hook);
+  if (validation_) out.validation([this] { return evaluate_validation(); });
+  return out;
+}
+
+}  // namespace belfry

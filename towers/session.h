@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <memory>
+#include <string>
+
+#include "belfry/towers/train_config.h"
+#include "belfry/towers/trainer.h"
+
+namespace belfry {
+
+// What a config becomes: devices, data, model, group. Built from the outside in, so that whatever
+// is wrong is thrown before anything is written. Owns everything. One thread.
+class TrainSession {
+ public:
+  TrainSession(TrainConfig config, const Log& log, bool log_placement = false);
+  ~TrainSession();
+
+  const TrainConfig& config() const { return config_; }
+  Context& context() { return *context_; }
+  TowerGroupBase& group() { return *group_; }
+  Loader& loader() { return *loader_; }
+  const Dataset& data() const { return *data_; }
+  Trainer trainer(TrainerOptions options);
+  bool has_test() const { return config_.test.has_value(); }
+  // Loss and accuracy over a whole set. Throws ConfigError where the config has no such table.
+  EvalReport evaluate_test(bool ema = false);
+  EvalReport evaluate_validation(bool ema = false);
+  std::shared_ptr<const Dataset> test_data();
+
+ private:
+  std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
+  EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source, bool ema);
+
+  TrainConfig config_;
+  std::unique_ptr<Context> context_;
+  std::shared_ptr<const Dataset> data_, test_, validation_;
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<TowerGroupBase> group_;
+};
+
+// Cross-entropy and the figure "accuracy" of a Classifier on fields "image" and "label".
+LossFn classifier_loss(std::int64_t ignore = kNoLabel);
+
+}  // namespace belfry

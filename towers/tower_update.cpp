@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+#include <chrono>
+#include <cmath>
+
+#include "belfry/core/error.h"
+#include "belfry/towers/tower_internal.h"
+
+namespace belfry {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <class T>
+T* as(const Tensor& t) {
+  return static_cast<T*>(t.raw());
+}
+
+}  // namespace
+
+// The update of this tower. Whatever is thrown before the record or during backward goes into `out`
+// and all towers refuse the update; whatever is thrown later aborts the group.
+void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out) {
+  device_.bind_thread();
+  const double begin = now();
+  mover_->start(in.update, shared_.fused);
+  HostPart part;
+  part.update = in.update;
+  part.rows = shard.rows;
+  part.presence.assign((variables_.size() + 63) / 64, 0);
+  Unit last;
+  micro_left_ = static_cast<int>(micro_batches(shard.rows).size());
+  try {
+    if (in.kind == UpdateInput::Kind::apply)
+      load_averaged(*in.averaged, part);
+    else
+      run_units(in, shard, fn, out, part, last);
+  } catch (...) {
+    out.error = std::current_exception();
+    part.flags |= HostPart::kThrew;
+  }
+  const double recorded = now();
+  try {
+    std::vector<HostPart> parts;
+    for (const auto& bytes : control_.all_gather(part.encode())) parts.push_back(HostPart::decode(bytes));
+    out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing);
+    const double gathered = now();
+    if (out.decision.kind == Decision::Kind::refuse) {
+      out.refused = true;
+      out.refusal = out.decision.error;
+      device_.synchronize();
+      return;
+    }
+    std::vector<char> has_rows;
+    for (const HostPart& p : parts) has_rows.push_back(p.units != 0);
+    upload_plan(in, out.decision);
+    average(in, has_rows, last, out);
+    out.exposed += gathered - recorded;
+    out.forward_backward -= begin + gathered - recorded;
+  } catch (...) {
+    control_.abort();
+    throw;
+  }
+}
+
+// Backward of the last unit, exchange, fold, verdict, update.
+void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Unit& last, TowerResult& out) {
+  mover_->begin_exchange(has_rows);
+  bucket_left_ = shared_.bucket_variables;
+  complete_.assign(variables_.size(), 0);
+  bucket_done_.assign(shared_.plan.buckets.size(), 0);
+  try {
+    run_last(last, out);
+  } catch (...) {
+    out.error = std::current_exception();
+    mover_->fail();
+  }
+  finish_buckets();
+  const double backward_end = now();
+  out.forward_backward = backward_end;
+  bool summed = false;
+  const auto sum_parts = [&] {
+    if (!summed) launch_elements(device_.main(), 1, SumParts{mover_->parts(), shared_.plan.towers, as<Totals>(totals_)});
+    summed = true;
+  };
+  Work work;
+  double update_begin = backward_end;
+  const bool fused = shared_.fused && in.kind == UpdateInput::Kind::train;
+  while (mover_->next_fold(work)) {
+    sum_parts();
+    if (!fused) {
+      fold(in, work);
+      continue;
+    }
+    if (mover_->any_failed() || !(host_totals().weight > 0)) continue;
+    if (!filled_) update_begin = now();
+    fill_scalars();
+    fold(in, work);
+    apply(work);
+  }
+  const SegmentStats* stats = mover_->gather_statistics();
+  sum_parts();
+  if (!fused) update_begin = now();
+  conclude(in, fused, stats, out);
+  filled_ = false;
+  const double end = now();
+  out.exposed = update_begin - backward_end;
+  out.update = end - update_begin;
+}
+
+Totals Tower::host_totals() {
+  Totals totals;
+  device_.main().copy(&totals, totals_.raw(), sizeof totals);
+  device_.synchronize();
+  return totals;
+}
+
+void Tower::fill_scalars() {
+  if (filled_) return;
+  filled_ = true;
+  if (shared_.fused) {
+    static constexpr Verdict kNone{};
+    device_.main().copy(verdict_.raw(), &kNone, sizeof kNone);
+  }
+  launch_elements(device_.main(), variables_.size(),
+                  FillScalars{as<VariablePlan>(variable_plan_), as<Verdict>(verdict_), lr_.data<float>(), steps_.data<float>(), as<UpdateScalars>(scalars_)});
+}
+
+void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out) {
+  Stream& main = device_.main();
+  if (shared_.fold.statistics) {
+    const double limit = shared_.optimizer.clip == Clip::global_norm ? shared_.optimizer.clip_limit : 0;
+    launch_rows(main, 1, ReachVerdict{stats, shared_.plan.index.segments().size(), static_cast<float>(limit), as<Verdict>(verdict_)});
+  } else {
+    static constexpr Verdict kNone{};
+    main.copy(verdict_.raw(), &kNone, sizeof kNone);
+  }
+  main.copy(&out.verdict, verdict_.raw(), sizeof(Verdict));
+  out.totals = host_totals();
+  const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
+  out.refused = mover_->any_failed() || bad || !(out.totals.weight > 0);
+  if (bad) find_bad(out);
+  const bool updates = !out.refused && in.kind != UpdateInput::Kind::average_only;
+  if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares) load_squares(*in.averaged);
+  if (updates) {
+    fill_scalars();  // in the fused way a tower without work still counts the step
+    Work work;
+    while (!fused && mover_->next_update(work)) apply(work);
+  }
+  mover_->finish(updates);
+  device_.synchronize();
+}
+
+void Tower::load_squares(const AveragedGradients& averaged) {
+  std::vector<float> flat(shared_.plan.index.elements(), 0.f);
+  for (const GradientPair& p : averaged.square) {
+    const int v = shared_.plan.index.find(p.variable);
+    const std::vector<double> values = p.gradient.to_vector();
+    for (std::size_t i = 0; v >= 0 && i < values.size(); ++i)
+      flat[shared_.plan.index.variables()[static_cast<std::size_t>(v)].offset + i] = static_cast<float>(values[i]);
+  }
+  mover_->write(FlatArray::square, 0, flat.data());
+  control_.barrier();
+}
+
+// On the error path only: which of this tower's variables carry non-finite numbers.
+void Tower::find_bad(TowerResult& out) {
+  DevicePart part;
+  device_.main().copy(&part, mover_->part(), sizeof part);
+  std::vector<float> g(shared_.plan.index.elements());
+  device_.main().copy(g.data(), mover_->gradient(), g.size() * sizeof(float));
+  device_.synchronize();
+  out.bad_loss = !std::isfinite(part.loss);
+  for (std::size_t v = variables_.size(); v-- > 0;) {  // construction order
+    const FlatVariable& f = shared_.plan.index.variables()[v];
+    if (out.decision.present[v] == 0) continue;
+    for (std::size_t i = 0; i < f.size; ++i)
+      if (!std::isfinite(g[f.offset + i])) {
+        out.bad_variable = f.name;
+        return;
+      }
+  }
+}
+
+GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn, double& weight, double& loss) {
+  device_.bind_thread();
+  UpdateInput in;
+  in.update = update;
+  TowerResult result;
+  std::vector<char> present(variables_.size(), 0);
+  reset_sinks(mover_->gradient());
+  device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
+  const std::vector<RowRange> micro = micro_batches(shard.rows);
+  bool first = true;
+  for (const RowRange& r : micro) {
+    Unit unit = forward(in, shard.slice(r.first, r.count), fn, result);
+    launch_elements(device_.main(), 1, AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(), mover_->part(), first});
+    first = false;
+    HostPart part;
+    note_presence(unit, part);
+    for (std::size_t v = 0; v < present.size(); ++v) present[v] = static_cast<char>(present[v] | present_here_[v]);
+    backward(unit, micro.size() > 1);
+  }
+  GradientList out;
+  for (std::size_t v = variables_.size(); v-- > 0;) {
+    const FlatVariable& f = shared_.plan.index.variables()[v];
+    if (present[v] == 0) {
+      out.emplace_back(Tensor(), f.name);
+      continue;
+    }
+    Tensor g = Tensor::empty(f.shape, DType::f32, device_);
+    device_.main().copy(g.raw(), mover_->gradient() + f.offset, g.bytes());
+    if (micro.size() > 1) launch_elements(device_.main(), f.size, DivideBy{g.data<float>(), &mover_->part()->weight});
+    out.emplace_back(g, f.name);
+  }
+  DevicePart part;
+  device_.main().copy(&part, mover_->part(), sizeof part);
+  device_.synchronize();
+  weight = static_cast<double>(part.weight);
+  loss = part.weight > 0 ? static_cast<double>(part.loss / part.weight) : 0;
+  return out;
+}
+
+Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
+  device_.bind_thread();
+  const Batch batch = on_device(shard);
+  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows});
+  step.tower = index_;
+  const Loss loss = fn(*module_, batch, step);
+  device_.synchronize();
+  return loss;
+}
+
+std::vector<float> Tower::steps() const {
+  std::vector<float> out;
+  for (const double s : steps_.to_vector()) out.push_back(static_cast<float>(s));
+  return out;
+}
+
+void Tower::set_steps(const std::vector<float>& steps) {
+  device_.main().copy(steps_.raw(), steps.data(), steps.size() * sizeof(float));
+  device_.synchronize();
+}
+
+}  // namespace belfry

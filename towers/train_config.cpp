@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/towers/train_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "belfry/core/plugin_choice.h"
+#include "belfry/optim/optimizer_config.h"
+
+namespace belfry {
+namespace {
+
+// Some keys of a schema, for those that live in two tables.
+Schema only(const Schema& all, const std::vector<std::string>& names, bool keep) {
+  Schema out;
+  for (const Key& key : all.keys())
+    if ((std::find(names.begin(), names.end(), key.name) != names.end()) == keep)
+      std::visit([&](auto* target) { out.key(key.name, *target, key.options); }, key.target);
+  return out;
+}
+
+std::string towers_fault(const std::string& towers) {
+  try {
+    parse_towers(towers);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  } catch (const DeviceError&) {
+    return "";  // well-formed: Context says which device is missing
+  }
+}
+
+void bind_top(Document& document, TrainConfig& c) {
+  Schema top;
+  top.key("towers", c.towers, {.help = "\"cpu:N\": N towers on this machine's cores"})
+      .key("threads_per_tower", c.threads_per_tower, {.min = 0, .max = 1024, .help = "0: cores / towers"})
+      .key("seed", c.seed, {.min = 0, .help = "of initial values, row order and dropout"})
+      .key("output", c.output, {.help = "folder of checkpoints and metrics; empty keeps nothing"})
+      .key("variables", c.variables,
+           {.choices = {"shared", "replicated"}, .help = "one copy of the parameters, or one a tower"})
+      .key("mode", c.mode,
+           {.choices = {"repeatable", "fast"}, .help = "repeatable: same layout, same bits; on threads fast is the same"})
+      .key("exchange_delay_seconds", c.exchange_delay,
+           {.min = 0, .max = 3600, .unit = "seconds", .help = "artificial delay of each exchange; for tests"})
+      .rule([&c] { return towers_fault(c.towers); });
+  document.bind("", top);
+  Schema loader;
+  c.loader.declare(loader);
+  const std::vector<std::string> at_top{"batch", "epochs"};
+  document.bind("", only(loader, at_top, true));
+  document.bind("loader", only(loader, at_top, false));
+}
+
+void bind_source(Document& document, const std::string& table, DataSource& source) {
+  Schema keys;
+  source.factory->declare(keys);
+  document.bind(table, keys);
+  const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(), [](const Key& k) { return k.name == "ignore"; });
+  if (!labelled) return;
+  Schema ignore;
+  ignore.key("ignore", source.ignore);
+  document.bind(table, ignore);
+}
+
+// A table of data of its own kind, or with what it does not say taken from [data].
+std::optional<DataSource> extra_source(Document& document, const Registry& registry, const std::string& table,
+                                       const std::string& data_name) {
+  if (!document.has_table(table)) return std::nullopt;
+  DataSource out;
+  out.name = document.peek_string(table, "name", data_name);
+  out.factory = choose_plugin<DatasetEntry>(document, registry, table, "data set", data_name);
+  if (!out.factory) return std::nullopt;
+  if (out.name == data_name) bind_source(document, "data", out);
+  bind_source(document, table, out);
+  return out;
+}
+
+void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
+  for (const auto& [name, entry] : registry.table<HookEntry>()) {
+    std::shared_ptr<Hook> hook = entry.make();
+    c.hooks.push_back(hook);
+    if (hook->optional_table() && !document.has_table(hook->table())) continue;
+    Schema keys;
+    hook->declare(keys);
+    document.bind(hook->table(), keys);
+  }
+  Schema checkpoint;
+  checkpoint.key("fallback", c.fallback, {.help = "resume from an older checkpoint when the newest is damaged"});
+  document.bind("checkpoint", checkpoint);
+}
+
+}  // namespace
+
+TrainConfig TrainConfig::load(Document document, const Registry& registry) {
+  TrainConfig c;
+  bind_top(document, c);
+  c.model_name = document.peek_string("model", "name", "");
+  c.model = choose_plugin<ModelEntry>(document, registry, "model", "model", "");
+  if (c.model) {
+    Schema keys;
+    c.model->declare(keys);
+    document.bind("model", keys);
+  }
+  c.data.name = document.peek_string("data", "name", "");
+  c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
+  if (c.data.factory) {
+    bind_source(document, "data", c.data);
+    c.validation = extra_source(document, registry, "validation", c.data.name);
+    c.test = extra_source(document, registry, "test", c.data.name);
+  }
+  const OptimizerLoader optimizer(document, registry);
+  bind_hooks(document, registry, c);
+  document.finish();
+  c.optimizer = optimizer.build();
+  c.base = std::filesystem::path(document.file()).parent_path().string();
+  c.effective = document.dump();
+  c.described = document.describe();
+  return c;
+}
+
+}  // namespace belfry

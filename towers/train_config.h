@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belfry/core/document.h"
+#include "belfry/data/loader.h"
+#include "belfry/data/options.h"
+#include "belfry/optim/optimizer.h"
+#include "belfry/towers/hook.h"
+#include "belfry/towers/model.h"
+
+namespace belfry {
+
+// One of the tables [data], [test] and [validation].
+struct DataSource {
+  std::string name;  // of the kind: "idx"
+  std::shared_ptr<DatasetFactory> factory;
+  std::int64_t ignore = kNoLabel;  // label that does not count
+};
+
+// A training run as its config file says. load() checks everything that can be known without
+// reading data and throws one ConfigError with all faults.
+struct TrainConfig {
+  std::string towers = "cpu:1";
+  std::int64_t threads_per_tower = 0;
+  std::int64_t seed = 1;
+  std::string output;  // relative to the working directory
+  std::string variables = "shared";
+  std::string mode = "repeatable";
+  double exchange_delay = 0;
+  LoaderOptions loader;
+  std::string model_name;
+  std::shared_ptr<ModelFactory> model;
+  DataSource data;
+  std::optional<DataSource> test, validation;
+  Optimizer optimizer;
+  std::vector<std::shared_ptr<Hook>> hooks;
+  bool fallback = false;  // resume from an undamaged older checkpoint
+  std::string base;       // the config file's folder: data paths are relative to it
+  std::string effective;  // the whole config with all defaults, as TOML
+  std::string described;  // the same with types, ranges and help
+
+  static TrainConfig load(Document document, const Registry& registry);
+};
+
+}  // namespace belfry
