@@ -59,7 +59,7 @@ Bucket slice_of(const Bucket& bucket, int rank, int members) {
   return {bucket.first + first, last - first};
 }
 
-RowRange part_of(std::int64_t rows, std::int64_t part, std::int64_t parts) {
+RowPart part_of(std::int64_t rows, std::int64_t part, std::int64_t parts) {
   const std::int64_t each = rows / parts, more = rows % parts;
   return {part * each + std::min(part, more), each + (part < more ? 1 : 0)};
 }

@@ -66,10 +66,10 @@ std::vector<Bucket> plan_buckets(std::size_t blocks, std::size_t first_bytes = s
 Bucket slice_of(const Bucket& bucket, int rank, int members);
 
 // The first (rows mod parts) of `parts` contiguous parts have one row more: first row and count.
-struct RowRange {
+struct RowPart {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
-RowRange part_of(std::int64_t rows, std::int64_t part, std::int64_t parts);
+RowPart part_of(std::int64_t rows, std::int64_t part, std::int64_t parts);
 
 }  // namespace belfry

@@ -107,25 +107,36 @@ void Tape::step_back(TapeNode& node) {
   out.grad = Tensor();
   out.grad_device = b.grad_.device().id();
   node.backward(b);
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] < 0) continue;
-    const Backward::Slot& slot = b.slots_[i];
-    if (!slot.tensor.defined())
-      throw_op(node.op, "backward returned no gradient for input " + std::to_string(i), "nothing",
-               "a gradient for every input the op declared");
-    Value& v = values_[index(node.inputs[i])];
-    const Tensor& t = slot.tensor;
-    if (!(t.shape() == v.shape) || t.dtype() != v.type)
-      throw_op(node.op, "gradient of input " + std::to_string(i), t.shape().text() + " " + std::string(name_of(t.dtype())),
-               v.shape.text() + " " + std::string(name_of(v.type)));
-    if (t.device().id() != node.device)
-      throw_op(node.op, "placement of the gradient of input " + std::to_string(i),
-               "device " + name_of(t.device().id()), "device " + name_of(node.device) + ", where its forward op ran");
-    v.grad_device = t.device().id();
-    deliver(v, t, slot.temporary || slot.handed);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.inputs[i] >= 0) check_term(node, i, b.slots_[i].tensor);
+  // What was written in its destination comes first: the rest is added to it.
+  for (const bool direct : {true, false})
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] < 0) continue;
+      const Backward::Slot& slot = b.slots_[i];
+      const bool added = slot.temporary || slot.handed;
+      if (added != direct) deliver(values_[index(node.inputs[i])], slot.tensor, added);
+    }
+  for (const int input : node.inputs) {
+    if (input < 0) continue;
+    Value& v = values_[index(input)];
     if (--v.pending == 0 && v.producer < 0 && v.sink != nullptr && v.sink->complete) v.sink->complete();
   }
   node.backward = nullptr;  // frees what forward saved
+}
+
+void Tape::check_term(const TapeNode& node, std::size_t i, const Tensor& t) {
+  const std::string input = "input " + std::to_string(i);
+  if (!t.defined())
+    throw_op(node.op, "backward returned no gradient for " + input, "nothing", "a gradient for every input the op declared");
+  Value& v = values_[index(node.inputs[i])];
+  if (!(t.shape() == v.shape) || t.dtype() != v.type)
+    throw_op(node.op, "gradient of " + input, t.shape().text() + " " + std::string(name_of(t.dtype())),
+             v.shape.text() + " " + std::string(name_of(v.type)));
+  if (t.device().id() != node.device)
+    throw_op(node.op, "placement of the gradient of " + input, "device " + name_of(t.device().id()),
+             "device " + name_of(node.device) + ", where its forward op ran");
+  v.grad_device = t.device().id();
 }
 
 Tensor Tape::destination(Value& v, bool* temporary) {

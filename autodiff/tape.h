@@ -78,6 +78,7 @@ class Tape {
   Tensor destination(Value& v, bool* temporary);
   void deliver(Value& v, const Tensor& term, bool temporary);
   void add_term(Value& v, const Tensor& term);
+  void check_term(const TapeNode& node, std::size_t input, const Tensor& term);
   void step_back(TapeNode& node);
   std::vector<TapeNode> nodes_;
   std::vector<Value> values_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
+#include "belfry/core/delay.h"
 #include "belfry/core/error.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/reader_internal.h"
@@ -65,19 +65,19 @@ std::shared_ptr<BatchBuffer> BatchReader::free_buffer() {
 }
 
 // Sleeps in short steps, so that a loader can be destroyed meanwhile.
-bool BatchReader::delay(const std::atomic<bool>& stop) const {
+bool BatchReader::delay_unless(const std::atomic<bool>& stop) const {
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(options_.delay_seconds));
-  for (auto now = Clock::now(); now < until; now = Clock::now()) {
+  const auto start = Clock::now();
+  for (double left = options_.delay_seconds; left > 0;) {
     if (stop.load()) return false;
-    std::this_thread::sleep_until(std::min(until, now + std::chrono::milliseconds(5)));
+    delay(std::min(left, 0.005));
+    left = options_.delay_seconds - std::chrono::duration<double>(Clock::now() - start).count();
   }
   return true;
 }
 
 ReadBatch BatchReader::read(const std::atomic<bool>& stop) {
-  if (options_.delay_seconds > 0 && !delay(stop)) return {};
+  if (options_.delay_seconds > 0 && !delay_unless(stop)) return {};
   const std::int64_t epoch = position_ / rows_, first = position_ % rows_;
   if (epoch != order_epoch_) {
     order_ = epoch_order(rows_, context_.seed(), epoch, options_.shuffle);

@@ -55,7 +55,7 @@ class BatchReader {
 
  private:
   std::shared_ptr<BatchBuffer> free_buffer();
-  bool delay(const std::atomic<bool>& stop) const;
+  bool delay_unless(const std::atomic<bool>& stop) const;
 
   Context& context_;
   std::shared_ptr<const Dataset> dataset_;

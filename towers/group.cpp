@@ -122,7 +122,7 @@ void TowerGroupBase::Impl::throw_fatal(const std::vector<std::exception_ptr>& er
 }
 
 Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
-  const RowRange r = part_of(batch.rows, tower, static_cast<std::int64_t>(towers.size()));
+  const RowPart r = part_of(batch.rows, tower, static_cast<std::int64_t>(towers.size()));
   return batch.slice(r.first, r.count);
 }
 

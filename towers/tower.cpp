@@ -58,10 +58,10 @@ void Tower::bind(float* flat) {
   }
 }
 
-std::vector<RowRange> Tower::micro_batches(std::int64_t rows) const {
-  std::vector<RowRange> out;
+std::vector<RowPart> Tower::micro_batches(std::int64_t rows) const {
+  std::vector<RowPart> out;
   for (std::int64_t k = 0; k < shared_.optimizer.accumulate; ++k) {
-    const RowRange r = part_of(rows, k, shared_.optimizer.accumulate);
+    const RowPart r = part_of(rows, k, shared_.optimizer.accumulate);
     if (r.count > 0) out.push_back(r);
   }
   return out;
@@ -138,7 +138,7 @@ void Tower::end_unit(const Unit& unit, bool first) {
 void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out, HostPart& part, Unit& last) {
   reset_sinks(shared_.plan.unit_squares ? unit_gradient_.data<float>() : mover_->gradient());
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
-  const std::vector<RowRange> micro = micro_batches(shard.rows);
+  const std::vector<RowPart> micro = micro_batches(shard.rows);
   for (std::size_t k = 0; k < micro.size(); ++k) {
     Unit unit = forward(in, shard.slice(micro[k].first, micro[k].count), fn, out);
     launch_elements(device_.main(), 1, AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(), mover_->part(), k == 0});

@@ -75,7 +75,7 @@ class Tower {
     std::unique_ptr<Tape> tape;
     Loss loss;
   };
-  std::vector<RowRange> micro_batches(std::int64_t rows) const;
+  std::vector<RowPart> micro_batches(std::int64_t rows) const;
   Batch on_device(const Batch& batch) const;
   Unit forward(const UpdateInput& in, const Batch& rows, const LossFn& fn, TowerResult& out);
   void note_presence(const Unit& unit, HostPart& part);

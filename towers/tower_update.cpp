@@ -189,9 +189,9 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   std::vector<char> present(variables_.size(), 0);
   reset_sinks(mover_->gradient());
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
-  const std::vector<RowRange> micro = micro_batches(shard.rows);
+  const std::vector<RowPart> micro = micro_batches(shard.rows);
   bool first = true;
-  for (const RowRange& r : micro) {
+  for (const RowPart& r : micro) {
     Unit unit = forward(in, shard.slice(r.first, r.count), fn, result);
     launch_elements(device_.main(), 1, AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(), mover_->part(), first});
     first = false;

@@ -144,6 +144,7 @@ bool Trainer::one_update(TrainRun& run) {
     report = group_.step(batch, loss_);
   } catch (const NumericError& error) {
     refused(run, error);
+    run.result.update = run.attempts;
     return true;
   }
   report.data_wait = batch.wait_seconds;
@@ -181,7 +182,7 @@ TrainResult Trainer::run() {
   std::stable_sort(run.hooks.begin(), run.hooks.end(), [](const auto& a, const auto& b) { return a->order() < b->order(); });
   run.validate_with = validate_;
   resume(run);
-  run.first_update = run.result.update = group_.clocks().update;
+  run.first_update = run.result.update = group_.clocks().attempts;
   if (loader_.position() >= loader_.options().epochs * loader_.dataset().rows()) {
     run.result.complete = true;
     run.log().info("training is complete: {} epochs, {} updates; nothing to do", loader_.options().epochs, run.result.update);

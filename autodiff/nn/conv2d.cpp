@@ -5,8 +5,8 @@
 
 namespace belfry {
 
-Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
-               Conv2dOptions options, Activation activation, bool bias)
+Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+               std::int64_t kernel, Conv2dOptions options, Activation activation, bool bias)
     : Module(parent, name),
       weight_(*this, "weight",
               {positive(path(), "output channels", out), positive(path(), "kernel", kernel), kernel,
@@ -14,7 +14,8 @@ Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::in
               Init::uniform(fan_in_bound(in * kernel * kernel))),
       options_(options),
       activation_(activation) {
-  if (bias) bias_.emplace(*this, "bias", Shape{out}, Init::uniform(fan_in_bound(in * kernel * kernel)));
+  if (bias)
+    bias_.emplace(*this, "bias", Shape{out}, Init::uniform(fan_in_bound(in * kernel * kernel)));
 }
 
 Tensor Conv2d::operator()(const Tensor& x) const {

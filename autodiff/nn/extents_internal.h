@@ -18,6 +18,8 @@ inline std::int64_t positive(const std::string& layer, const char* what, std::in
 }
 
 // PyTorch's default start of layers with this many inputs to each output.
-inline double fan_in_bound(std::int64_t fan_in) { return 1.0 / std::sqrt(static_cast<double>(fan_in)); }
+inline double fan_in_bound(std::int64_t fan_in) {
+  return 1.0 / std::sqrt(static_cast<double>(fan_in));
+}
 
 }  // namespace belfry

@@ -6,8 +6,8 @@
 
 namespace belfry {
 
-Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, Activation activation,
-               bool bias)
+Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+               Activation activation, bool bias)
     : Module(parent, name),
       weight_(*this, "weight", {positive(path(), "outputs", out), positive(path(), "inputs", in)},
               Init::uniform(fan_in_bound(in))),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/ops/checks_internal.h"
-
 #include "belfry/core/error.h"
 
 namespace belfry {
@@ -15,7 +14,8 @@ void require_like(const char* op, const Tensor& x, const Tensor& t, const char* 
 }
 
 void require_shape(const char* op, const Tensor& t, const Shape& shape, const char* name) {
-  if (!(t.shape() == shape)) throw_op(op, std::string(name) + " has the wrong shape", t.shape().text(), shape.text());
+  if (!(t.shape() == shape))
+    throw_op(op, std::string(name) + " has the wrong shape", t.shape().text(), shape.text());
 }
 
 void require_rank_at_least(const char* op, const Tensor& t, int rank, const char* name) {

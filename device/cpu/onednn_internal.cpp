@@ -23,7 +23,8 @@ using Key = std::array<std::int64_t, kWords>;  // kind and shape
 struct KeyHash {
   std::size_t operator()(const Key& key) const noexcept {
     std::uint64_t h = 14695981039346656037ull;
-    for (const std::int64_t word : key) h = (h ^ static_cast<std::uint64_t>(word)) * 1099511628211ull;
+    for (const std::int64_t word : key)
+      h = (h ^ static_cast<std::uint64_t>(word)) * 1099511628211ull;
     return static_cast<std::size_t>(h ^ (h >> 32));
   }
 };
@@ -53,10 +54,10 @@ struct Call {
     memories[index].set_data_handle(const_cast<void*>(data));
   }
   void operator()(const dnnl::stream& stream) const {
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(),
-                                                   static_cast<int>(arguments.size()),
-                                                   arguments.data()),
-                            "primitive execution failed");
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(arguments.size()),
+                               arguments.data()),
+        "primitive execution failed");
   }
 };
 
@@ -82,7 +83,9 @@ memory::desc plain(const memory::dims& dims, const memory::dims& strides) {
   return {dims, memory::data_type::f32, strides};
 }
 
-memory::desc tagged(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+memory::desc tagged(const memory::dims& dims, Tag tag) {
+  return {dims, memory::data_type::f32, tag};
+}
 
 struct ConvDescs {
   memory::desc x, y, any, master, bias;
@@ -112,18 +115,19 @@ struct OneDnn::Impl {
   template <class Shape>
   Entry& entry(Kind kind, const Shape& shape, void (Impl::*build)(const Shape&, Entry&)) {
     auto& slot = entries[key_of(kind, shape)];
-    if (!slot) {
-      slot = std::make_unique<Entry>();
-      try {
-        (this->*build)(shape, *slot);
-      } catch (const dnnl::error& e) {
-        if (e.status != dnnl_unimplemented) throw;
-      }
+    if (slot) return *slot;
+    auto fresh = std::make_unique<Entry>();
+    try {
+      (this->*build)(shape, *fresh);
+    } catch (const dnnl::error& e) {
+      if (e.status != dnnl_unimplemented) throw;
     }
+    slot = std::move(fresh);
     return *slot;
   }
 
-  void add_reorder(Entry& e, const memory::desc& from, const memory::desc& to, bool into_primitive) {
+  void add_reorder(Entry& e, const memory::desc& from, const memory::desc& to,
+                   bool into_primitive) {
     e.reorders = from != to;
     if (!e.reorders) return;
     e.reorder.primitive = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
@@ -138,7 +142,8 @@ struct OneDnn::Impl {
   void build_backward_weights(const ConvShape& s, Entry& e);
 
   dnnl::convolution_forward::primitive_desc hint(const ConvDescs& d) const {
-    return {{dnnl::prop_kind::forward_training, kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding},
+    return {{dnnl::prop_kind::forward_training, kDirect, d.x, d.any, d.y, d.strides, d.padding,
+             d.padding},
             engine};
   }
 };
@@ -172,8 +177,8 @@ void OneDnn::Impl::build_forward(const ConvShape& s, Entry& e) {
   convolution_forward::primitive_desc p(
       s.bias != 0 ? convolution_forward::desc(training, kDirect, d.x, d.any, d.bias, d.y, d.strides,
                                               d.padding, d.padding)
-                  : convolution_forward::desc(training, kDirect, d.x, d.any, d.y, d.strides, d.padding,
-                                              d.padding),
+                  : convolution_forward::desc(training, kDirect, d.x, d.any, d.y, d.strides,
+                                              d.padding, d.padding),
       engine);
   if (!optimized(p)) return;
   add_reorder(e, d.master, p.weights_desc(), true);
@@ -220,7 +225,8 @@ auto translated(const char* what, F&& f) {
   try {
     return f();
   } catch (const dnnl::error& e) {
-    throw DeviceError(ErrorText{.what = std::string("oneDNN failed in ") + what, .found = e.what()});
+    throw DeviceError(
+        ErrorText{.what = std::string("oneDNN failed in ") + what, .found = e.what()});
   }
 }
 
@@ -252,7 +258,8 @@ std::string line_of(const Key& key, const std::string& implementation) {
 OneDnn::OneDnn() : impl_(translated("start-up", [] { return std::make_unique<Impl>(); })) {}
 OneDnn::~OneDnn() = default;
 
-void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const float* bias, float* c) {
+void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const float* bias,
+                    float* c) {
   translated("matmul", [&] {
     if (s.transpose_a != 0) return sgemm(s, a, b, bias, c);
     const Entry& e = impl_->entry(Kind::matmul, s, &Impl::build_matmul);
@@ -265,8 +272,8 @@ void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const 
   });
 }
 
-bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weight, const float* bias,
-                          float* y) {
+bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weight,
+                          const float* bias, float* y) {
   return translated("convolution", [&] {
     const Entry& e = impl_->entry(Kind::forward, s, &Impl::build_forward);
     if (!e.call.primitive) return false;
@@ -280,7 +287,8 @@ bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weigh
   });
 }
 
-bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float* weight, float* dx) {
+bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float* weight,
+                                float* dx) {
   return translated("convolution backward (data)", [&] {
     const Entry& e = impl_->entry(Kind::backward_data, s, &Impl::build_backward_data);
     if (!e.call.primitive) return false;
@@ -293,7 +301,8 @@ bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float
   });
 }
 
-bool OneDnn::conv_backward_weights(const ConvShape& s, const float* x, const float* dy, float* dweight) {
+bool OneDnn::conv_backward_weights(const ConvShape& s, const float* x, const float* dy,
+                                   float* dweight) {
   return translated("convolution backward (weights)", [&] {
     const Entry& e = impl_->entry(Kind::backward_weights, s, &Impl::build_backward_weights);
     if (!e.call.primitive) return false;
@@ -308,7 +317,8 @@ bool OneDnn::conv_backward_weights(const ConvShape& s, const float* x, const flo
 
 std::vector<std::string> OneDnn::implementations() const {
   std::vector<std::string> lines;
-  for (const auto& [key, entry] : impl_->entries) lines.push_back(line_of(key, entry->implementation));
+  for (const auto& [key, entry] : impl_->entries)
+    if (entry) lines.push_back(line_of(key, entry->implementation));
   return lines;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the contract of ops (tests/contract/ops.cpp) does not see: weights of losses, NaN, masks,
 // primitives, user ops.
+#include "belfry/ops.h"
+
 #include <cmath>
 #include <limits>
 
@@ -8,7 +10,6 @@
 #include "belfry/autodiff/op.h"
 #include "belfry/core/error.h"
 #include "belfry/device/cpu/cpu_device.h"
-#include "belfry/ops.h"
 #include "belfry/tests/catch.h"
 
 namespace belfry {
@@ -19,11 +20,15 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 struct Fixture {
   std::unique_ptr<Device> owned = make_cpu_device(0, 1, Executor::in_place);
   Device& device = *owned;
-  Tensor f32(const std::vector<double>& v, const Shape& s) { return Tensor::from(v, s, DType::f32, device); }
+  Tensor f32(const std::vector<double>& v, const Shape& s) {
+    return Tensor::from(v, s, DType::f32, device);
+  }
   Tensor labels(const std::vector<double>& v) {
     return Tensor::from(v, {static_cast<std::int64_t>(v.size())}, DType::i32, device);
   }
-  Tensor random(const Shape& s, std::uint64_t seed = 1) { return f32(sample_values(s.size(), 1.0, seed), s); }
+  Tensor random(const Shape& s, std::uint64_t seed = 1) {
+    return f32(sample_values(s.size(), 1.0, seed), s);
+  }
 };
 
 }  // namespace
@@ -33,11 +38,14 @@ TEST_CASE_METHOD(Fixture, "cross_entropy weighs by the labels that count", "[ops
   const Loss loss = cross_entropy(logits, labels({0, 1, -100, 2}), -100);
   REQUIRE(loss.weight.item() == 3.0);
   const double expected = (std::log(std::exp(2.0) + 2) - 2 + std::log(std::exp(1.0) + 2) - 1 +
-                           std::log(std::exp(3.0) + 2) - 3) / 3;
+                           std::log(std::exp(3.0) + 2) - 3) /
+                          3;
   REQUIRE(loss.mean.item() == Approx(expected).margin(1e-6));
 }
 
-TEST_CASE_METHOD(Fixture, "cross_entropy with every label ignored is 0 with weight 0 and gradient 0", "[ops]") {
+TEST_CASE_METHOD(Fixture,
+                 "cross_entropy with every label ignored is 0 with weight 0 and gradient 0",
+                 "[ops]") {
   Tape tape;
   Scope scope({.tape = &tape});
   const Tensor logits = tape.leaf(f32({kNan, 1, 2, 3}, {2, 2}));
@@ -49,7 +57,8 @@ TEST_CASE_METHOD(Fixture, "cross_entropy with every label ignored is 0 with weig
 }
 
 TEST_CASE_METHOD(Fixture, "NaN and overflowing logits reach the loss", "[ops]") {
-  REQUIRE(std::isnan(cross_entropy(f32({1, kNan, 2, 0, 0, 0}, {2, 3}), labels({0, 1})).mean.item()));
+  REQUIRE(
+      std::isnan(cross_entropy(f32({1, kNan, 2, 0, 0, 0}, {2, 3}), labels({0, 1})).mean.item()));
   const double inf = std::numeric_limits<double>::infinity();
   REQUIRE(std::isnan(cross_entropy(f32({1, inf}, {1, 2}), labels({0})).mean.item()));
   REQUIRE(cross_entropy(f32({0, -1e30}, {1, 2}), labels({0})).mean.item() == 0.0);
@@ -125,14 +134,16 @@ TEST_CASE_METHOD(Fixture, "bias gradients of many rows keep f32 accuracy", "[ops
     Tape tape;
     Scope scope({.tape = &tape});
     const Tensor b = tape.leaf(Tensor::zeros({columns}, DType::f32, device));
-    const Tensor g = f32(std::vector<double>(static_cast<std::size_t>(rows * columns), 0.1), {rows, columns});
+    const Tensor g =
+        f32(std::vector<double>(static_cast<std::size_t>(rows * columns), 0.1), {rows, columns});
     tape.backward(sum(mul(add(Tensor::zeros({rows, columns}, DType::f32, device), b), g)));
     const double expected = static_cast<double>(rows) * static_cast<double>(0.1f);
     for (const double v : tape.grad(b).to_vector()) REQUIRE(v == Approx(expected).epsilon(3e-6));
   }
 }
 
-TEST_CASE_METHOD(Fixture, "dropout masks depend on the global row and not on how rows are cut", "[ops]") {
+TEST_CASE_METHOD(Fixture, "dropout masks depend on the global row and not on how rows are cut",
+                 "[ops]") {
   const std::uint64_t path = name_hash("block.dropout");
   const Tensor x = random({10, 33});
   const auto pass = [&](std::int64_t first, std::int64_t count, std::int64_t update) {
@@ -147,10 +158,12 @@ TEST_CASE_METHOD(Fixture, "dropout masks depend on the global row and not on how
   REQUIRE(pass(0, 10, 4) != whole);
 }
 
-TEST_CASE_METHOD(Fixture, "dropout keeps the expected share, draws anew, and acts only in training", "[ops]") {
+TEST_CASE_METHOD(Fixture, "dropout keeps the expected share, draws anew, and acts only in training",
+                 "[ops]") {
   const Tensor ones = f32(std::vector<double>(40000, 1.0), {200, 200});
   Scope scope({.training = true, .seed = 7, .update = 1});
-  const std::vector<double> first = dropout(ones, 0.25, 1).to_vector(), second = dropout(ones, 0.25, 1).to_vector();
+  const std::vector<double> first = dropout(ones, 0.25, 1).to_vector(),
+                            second = dropout(ones, 0.25, 1).to_vector();
   REQUIRE(first != second);
   double kept = 0;
   for (const double v : first) {
@@ -184,7 +197,8 @@ TEST_CASE_METHOD(Fixture, "a user's op has forward and backward of its own", "[o
   REQUIRE(y.to_vector() == std::vector<double>{1, 8, -27});
   REQUIRE(tape.grad(x).to_vector() == std::vector<double>{3, 12, 27});
   REQUIRE(cube(f32({2}, {1})).tape() == nullptr);
-  REQUIRE_THROWS_AS(custom_op("nothing", {x}, [](std::span<const Tensor>) { return Tensor(); }, {}), GradientError);
+  REQUIRE_THROWS_AS(custom_op("nothing", {x}, [](std::span<const Tensor>) { return Tensor(); }, {}),
+                    GradientError);
 }
 
 TEST_CASE("activations by name", "[ops]") {

@@ -13,7 +13,8 @@ namespace belfry {
 namespace {
 
 struct Mlp : Module {
-  Linear a{*this, "a", 784, 256, Activation::relu}, b{*this, "b", 256, 128, Activation::relu}, c{*this, "c", 128, 10};
+  Linear a{*this, "a", 784, 256, Activation::relu}, b{*this, "b", 256, 128, Activation::relu},
+      c{*this, "c", 128, 10};
   Tensor forward(const Tensor& x) { return c(b(a(x))); }
 };
 
@@ -21,7 +22,8 @@ struct Lenet : Module {
   Conv2d conv1{*this, "conv1", 1, 6, 5, {.padding = 2}, Activation::relu};
   Conv2d conv2{*this, "conv2", 6, 16, 5, {}, Activation::relu};
   MaxPool2d pool{};
-  Linear a{*this, "a", 400, 120, Activation::relu}, b{*this, "b", 120, 84, Activation::relu}, c{*this, "c", 84, 10};
+  Linear a{*this, "a", 400, 120, Activation::relu}, b{*this, "b", 120, 84, Activation::relu},
+      c{*this, "c", 84, 10};
   Tensor forward(const Tensor& x) { return c(b(a(flatten(pool(conv2(pool(conv1(x)))))))); }
 };
 
@@ -70,7 +72,9 @@ void check_primitives(const Shape& image, std::size_t least) {
 
 }  // namespace
 
-TEST_CASE("mlp runs on optimized primitives, built once", "[ops]") { check_primitives<Mlp>({64, 784}, 5); }
+TEST_CASE("mlp runs on optimized primitives, built once", "[ops]") {
+  check_primitives<Mlp>({64, 784}, 5);
+}
 
 TEST_CASE("lenet runs on optimized primitives, built once", "[ops]") {
   check_primitives<Lenet>({64, 28, 28, 1}, 10);
@@ -80,7 +84,8 @@ TEST_CASE("empty batches build no primitive", "[ops]") {
   const auto device = make_cpu_device(0, 1, Executor::in_place);
   Lenet model;
   bind(model, *device);
-  REQUIRE(model.forward(Tensor::zeros({0, 28, 28, 1}, DType::f32, *device)).shape() == Shape{0, 10});
+  REQUIRE(model.forward(Tensor::zeros({0, 28, 28, 1}, DType::f32, *device)).shape() ==
+          Shape{0, 10});
   REQUIRE(device->slot<OneDnn>().misses() == 0);
 }
 

@@ -25,7 +25,8 @@ Tensor input(const SampleInput& in, const Values& values, DType type, Device& de
   return Tensor::from(values, in.shape, in.differentiable ? type : in.fixed, device);
 }
 
-std::vector<Tensor> inputs(const OpCase& c, const std::vector<Values>& v, DType type, Device& device) {
+std::vector<Tensor> inputs(const OpCase& c, const std::vector<Values>& v, DType type,
+                           Device& device) {
   std::vector<Tensor> t;
   for (std::size_t i = 0; i < v.size(); ++i) t.push_back(input(c.inputs[i], v[i], type, device));
   return t;
@@ -68,7 +69,8 @@ Gradients differentiate(const OpCase& c, DType type, Device& device) {
   g.tracked = out.tape() != nullptr;
   g.inputs.resize(in.size());
   if (g.tracked) {
-    const Tensor direction = Tensor::from(sample_values(out.size(), 1.0, 99), out.shape(), type, device);
+    const Tensor direction =
+        Tensor::from(sample_values(out.size(), 1.0, 99), out.shape(), type, device);
     tape.backward(sum(mul(out, direction)));
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (!c.inputs[i].differentiable) continue;
@@ -104,7 +106,8 @@ void check_numerically(const OpCase& c, std::size_t input, const Values& gradien
     const double below = projection(c, v, device);
     v[input][i] = x;
     const double slope = (above - below) / (2 * h);
-    INFO("input " << input << " element " << i << ": numerical " << slope << ", backward " << gradient[i]);
+    INFO("input " << input << " element " << i << ": numerical " << slope << ", backward "
+                  << gradient[i]);
     const double size = std::max({1.0, std::fabs(slope), std::fabs(above)});
     REQUIRE(std::fabs(slope - gradient[i]) <= 1e-6 * size);
   }
@@ -112,13 +115,15 @@ void check_numerically(const OpCase& c, std::size_t input, const Values& gradien
 
 void check_case(const OpCase& c, Device& device, Device& lazy) {
   const Values expected = c.reference(values_of(c));
-  const Gradients f32 = differentiate(c, DType::f32, device), f64 = differentiate(c, DType::f64, device);
+  const Gradients f32 = differentiate(c, DType::f32, device),
+                  f64 = differentiate(c, DType::f64, device);
   require_close(f32.output, expected, c.tolerance);
   require_close(f64.output, expected, 1e-12);
   REQUIRE(f32.tracked == f64.tracked);
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     require_close(f32.inputs[i], f64.inputs[i], std::max(1e-5, c.tolerance));
-    if (c.smooth && f64.tracked && c.inputs[i].differentiable) check_numerically(c, i, f64.inputs[i], device);
+    if (c.smooth && f64.tracked && c.inputs[i].differentiable)
+      check_numerically(c, i, f64.inputs[i], device);
   }
   const Gradients queued = differentiate(c, DType::f32, lazy);
   REQUIRE(queued.output == f32.output);
@@ -154,7 +159,8 @@ TEST_CASE("ops give the same bits on two threads as on one", "[ops]") {
   for (const auto& [name, entry] : registry.table<OpEntry>())
     for (const OpCase& c : entry.cases()) {
       INFO(name << ", case " << c.label);
-      const Gradients a = differentiate(c, DType::f64, *one), b = differentiate(c, DType::f64, *two);
+      const Gradients a = differentiate(c, DType::f64, *one),
+                      b = differentiate(c, DType::f64, *two);
       REQUIRE(a.output == b.output);
       REQUIRE(a.inputs == b.inputs);
     }

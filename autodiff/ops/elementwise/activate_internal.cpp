@@ -11,11 +11,16 @@ namespace {
 template <class F>
 void with_math(Activation activation, F&& f) {
   switch (activation) {
-    case Activation::none: return;
-    case Activation::relu: return f(ReluMath{});
-    case Activation::tanh: return f(TanhMath{});
-    case Activation::sigmoid: return f(SigmoidMath{});
-    case Activation::gelu: return f(GeluMath{});
+    case Activation::none:
+      return;
+    case Activation::relu:
+      return f(ReluMath{});
+    case Activation::tanh:
+      return f(TanhMath{});
+    case Activation::sigmoid:
+      return f(SigmoidMath{});
+    case Activation::gelu:
+      return f(GeluMath{});
   }
 }
 
@@ -41,8 +46,9 @@ void activate_backward(Activation f, const Tensor& g, const Tensor& saved, const
   with_float("activation", g, [&](auto scalar) {
     using T = decltype(scalar);
     with_math(f, [&](auto math) {
-      launch_elements(stream_of(g), static_cast<std::size_t>(g.size()),
-                      ActivationBackward<T, decltype(math)>{g.data<T>(), saved.data<T>(), dx.data<T>()});
+      launch_elements(
+          stream_of(g), static_cast<std::size_t>(g.size()),
+          ActivationBackward<T, decltype(math)>{g.data<T>(), saved.data<T>(), dx.data<T>()});
     });
   });
 }

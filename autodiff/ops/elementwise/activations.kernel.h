@@ -13,29 +13,53 @@ struct ReluMath {
   static constexpr bool kSavesInput = false;
   static constexpr const char* kForward[2] = {"relu_f32", "relu_f64"};
   static constexpr const char* kBackward[2] = {"relu_backward_f32", "relu_backward_f64"};
-  template <class T> BELFRY_HD static T value(T x) { return x < T(0) ? T(0) : x; }  // keeps NaN
-  template <class T> BELFRY_HD static T backward(T g, T y) { return y > T(0) ? g : T(0); }
+  template <class T>
+  BELFRY_HD static T value(T x) {
+    return x < T(0) ? T(0) : x;
+  }  // keeps NaN
+  template <class T>
+  BELFRY_HD static T backward(T g, T y) {
+    return y > T(0) ? g : T(0);
+  }
 };
 struct TanhMath {
   static constexpr bool kSavesInput = false;
   static constexpr const char* kForward[2] = {"tanh_f32", "tanh_f64"};
   static constexpr const char* kBackward[2] = {"tanh_backward_f32", "tanh_backward_f64"};
-  template <class T> BELFRY_HD static T value(T x) { return tanh_of(x); }
-  template <class T> BELFRY_HD static T backward(T g, T y) { return g * (T(1) - y * y); }
+  template <class T>
+  BELFRY_HD static T value(T x) {
+    return tanh_of(x);
+  }
+  template <class T>
+  BELFRY_HD static T backward(T g, T y) {
+    return g * (T(1) - y * y);
+  }
 };
 struct SigmoidMath {
   static constexpr bool kSavesInput = false;
   static constexpr const char* kForward[2] = {"sigmoid_f32", "sigmoid_f64"};
   static constexpr const char* kBackward[2] = {"sigmoid_backward_f32", "sigmoid_backward_f64"};
-  template <class T> BELFRY_HD static T value(T x) { return sigmoid_of(x); }
-  template <class T> BELFRY_HD static T backward(T g, T y) { return g * y * (T(1) - y); }
+  template <class T>
+  BELFRY_HD static T value(T x) {
+    return sigmoid_of(x);
+  }
+  template <class T>
+  BELFRY_HD static T backward(T g, T y) {
+    return g * y * (T(1) - y);
+  }
 };
 struct GeluMath {
   static constexpr bool kSavesInput = true;
   static constexpr const char* kForward[2] = {"gelu_f32", "gelu_f64"};
   static constexpr const char* kBackward[2] = {"gelu_backward_f32", "gelu_backward_f64"};
-  template <class T> BELFRY_HD static T value(T x) { return gelu_of(x); }
-  template <class T> BELFRY_HD static T backward(T g, T x) { return g * gelu_slope(x); }
+  template <class T>
+  BELFRY_HD static T value(T x) {
+    return gelu_of(x);
+  }
+  template <class T>
+  BELFRY_HD static T backward(T g, T x) {
+    return g * gelu_slope(x);
+  }
 };
 
 // y = f(x); y may be x.
@@ -45,7 +69,9 @@ struct ActivationForward {
   const T* x;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = Math::value(x[i]); }
-  void touches(Touches& t, std::size_t n) const { t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T)); }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T));
+  }
 };
 
 // dx = g f'; dx may be g.

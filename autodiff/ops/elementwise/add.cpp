@@ -8,8 +8,8 @@ namespace belfry {
 Tensor add(const Tensor& a, const Tensor& b) { return binary_op("add", Binary::add, a, b); }
 
 void register_op_add(Registry& registry) {
-  registry.table<OpEntry>().add("add",
-                                binary_entry("a + b", "add", add, [](double a, double b) { return a + b; }));
+  registry.table<OpEntry>().add(
+      "add", binary_entry("a + b", "add", add, [](double a, double b) { return a + b; }));
 }
 
 }  // namespace belfry

@@ -10,17 +10,26 @@ namespace belfry {
 struct AddMath {
   static constexpr const char* kSame[2] = {"add_f32", "add_f64"};
   static constexpr const char* kRows[2] = {"add_rows_f32", "add_rows_f64"};
-  template <class T> BELFRY_HD static T value(T a, T b) { return a + b; }
+  template <class T>
+  BELFRY_HD static T value(T a, T b) {
+    return a + b;
+  }
 };
 struct SubMath {
   static constexpr const char* kSame[2] = {"sub_f32", "sub_f64"};
   static constexpr const char* kRows[2] = {"sub_rows_f32", "sub_rows_f64"};
-  template <class T> BELFRY_HD static T value(T a, T b) { return a - b; }
+  template <class T>
+  BELFRY_HD static T value(T a, T b) {
+    return a - b;
+  }
 };
 struct MulMath {
   static constexpr const char* kSame[2] = {"mul_f32", "mul_f64"};
   static constexpr const char* kRows[2] = {"mul_rows_f32", "mul_rows_f64"};
-  template <class T> BELFRY_HD static T value(T a, T b) { return a * b; }
+  template <class T>
+  BELFRY_HD static T value(T a, T b) {
+    return a * b;
+  }
 };
 
 // y = a op b; y may be a or b.
@@ -64,7 +73,9 @@ struct Negate {
   const T* x;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = -x[i]; }
-  void touches(Touches& t, std::size_t n) const { t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T)); }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T));
+  }
 };
 
 }  // namespace belfry

@@ -11,9 +11,12 @@ namespace {
 template <class F>
 void with_math(Binary kind, F&& f) {
   switch (kind) {
-    case Binary::add: return f(AddMath{});
-    case Binary::sub: return f(SubMath{});
-    case Binary::mul: return f(MulMath{});
+    case Binary::add:
+      return f(AddMath{});
+    case Binary::sub:
+      return f(SubMath{});
+    case Binary::mul:
+      return f(MulMath{});
   }
 }
 
@@ -27,10 +30,12 @@ void apply(Binary kind, const Tensor& a, const Tensor& b, const Tensor& y) {
       const auto n = static_cast<std::size_t>(a.size());
       if (n == 0) return;
       if (a.shape() == b.shape())
-        return launch_elements(stream, n, BinarySame<T, Math>{a.data<T>(), b.data<T>(), y.data<T>()});
+        return launch_elements(stream, n,
+                               BinarySame<T, Math>{a.data<T>(), b.data<T>(), y.data<T>()});
       const auto columns = static_cast<std::size_t>(a.shape()[-1]);
       launch_rows(stream, n / columns,
-                  BinaryRows<T, Math>{a.data<T>(), b.data<T>(), y.data<T>(), columns, b.size() == 1 ? 0u : 1u});
+                  BinaryRows<T, Math>{a.data<T>(), b.data<T>(), y.data<T>(), columns,
+                                      b.size() == 1 ? 0u : 1u});
     });
   });
 }
@@ -38,7 +43,8 @@ void apply(Binary kind, const Tensor& a, const Tensor& b, const Tensor& y) {
 void negate(const Tensor& x, const Tensor& y) {
   with_float("negate", x, [&](auto scalar) {
     using T = decltype(scalar);
-    launch_elements(stream_of(x), static_cast<std::size_t>(x.size()), Negate<T>{x.data<T>(), y.data<T>()});
+    launch_elements(stream_of(x), static_cast<std::size_t>(x.size()),
+                    Negate<T>{x.data<T>(), y.data<T>()});
   });
 }
 
@@ -93,7 +99,8 @@ Tensor binary_op(const char* op, Binary kind, const Tensor& a, const Tensor& b) 
         [op, x = a.detach(), z = b.detach()](Backward& g) { backward_mul(op, g, x, z); }, a, b);
   const bool same = a.shape() == b.shape(), negative = kind == Binary::sub;
   return recorded(
-      op, std::move(y), [op, same, negative](Backward& g) { backward_sum(op, g, same, negative); }, a, b);
+      op, std::move(y), [op, same, negative](Backward& g) { backward_sum(op, g, same, negative); },
+      a, b);
 }
 
 OpEntry binary_entry(const char* help, const char* name, Tensor (*op)(const Tensor&, const Tensor&),
@@ -109,7 +116,8 @@ OpEntry binary_entry(const char* help, const char* name, Tensor (*op)(const Tens
       c.run = [op](std::span<const Tensor> t) { return op(t[0], t[1]); };
       c.reference = [formula](std::span<const std::vector<double>> v) {
         std::vector<double> y;
-        for (std::size_t i = 0; i < v[0].size(); ++i) y.push_back(formula(v[0][i], v[1][i % v[1].size()]));
+        for (std::size_t i = 0; i < v[0].size(); ++i)
+          y.push_back(formula(v[0][i], v[1][i % v[1].size()]));
         return y;
       };
       cases.push_back(std::move(c));
@@ -133,7 +141,10 @@ OpEntry binary_entry(const char* help, const char* name, Tensor (*op)(const Tens
         {"shapes", call({4, 3}, {4}, DType::f32), {name, "[4, 3]", "[4]"}},
         {"first operand repeated", call({3}, {4, 3}, DType::f32), {name, "[3]", "[4, 3]"}},
         {"types", call({4}, {4}, DType::f64), {name, "f32", "f64"}},
-        {"integers", [op](Device& d) { op(Tensor::zeros({4}, DType::i32, d), Tensor::zeros({4}, DType::i32, d)); },
+        {"integers",
+         [op](Device& d) {
+           op(Tensor::zeros({4}, DType::i32, d), Tensor::zeros({4}, DType::i32, d));
+         },
          {name, "i32"}},
     };
   };

@@ -5,9 +5,9 @@
 #include "belfry/core/host_device.h"
 #include "belfry/device/half.h"
 
-// Elementary functions of kernels. The f32 forms are short polynomials without branches or calls, so
-// that compilers turn loops over them into vector code (libm: 5 to 10 ns an element); f64 is libm.
-// NaN passes through all of them.
+// Elementary functions of kernels. The f32 forms are short polynomials without branches or calls,
+// so that compilers turn loops over them into vector code (libm: 5 to 10 ns an element); f64 is
+// libm. NaN passes through all of them.
 namespace belfry {
 
 // e^x, relative error below 1e-7 (measured); x is clamped to [-87, 88].

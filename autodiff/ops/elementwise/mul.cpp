@@ -8,8 +8,8 @@ namespace belfry {
 Tensor mul(const Tensor& a, const Tensor& b) { return binary_op("mul", Binary::mul, a, b); }
 
 void register_op_mul(Registry& registry) {
-  registry.table<OpEntry>().add("mul",
-                                binary_entry("a * b", "mul", mul, [](double a, double b) { return a * b; }));
+  registry.table<OpEntry>().add(
+      "mul", binary_entry("a * b", "mul", mul, [](double a, double b) { return a * b; }));
 }
 
 }  // namespace belfry

@@ -10,7 +10,8 @@ namespace belfry {
 Tensor tanh(const Tensor& x) { return activation_op(Activation::tanh, x); }
 
 void register_op_tanh(Registry& registry) {
-  registry.table<OpEntry>().add("tanh", activation_entry("hyperbolic tangent", tanh, [](double v) { return std::tanh(v); }));
+  registry.table<OpEntry>().add(
+      "tanh", activation_entry("hyperbolic tangent", tanh, [](double v) { return std::tanh(v); }));
 }
 
 }  // namespace belfry

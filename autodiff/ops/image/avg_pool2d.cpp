@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/ops/image/avg_pool2d.h"
 
-#include "belfry/autodiff/ops/image/pool.kernel.h"
+#include "belfry/autodiff/ops/image/avg_pool2d.kernel.h"
 #include "belfry/autodiff/ops/image/pool_internal.h"
 
 namespace belfry {
@@ -11,7 +11,8 @@ Tensor avg_pool2d(const Tensor& x, PoolOptions options) {
   Tensor y = Tensor::empty({s.n, s.oh, s.ow, s.c}, x.dtype(), x.device());
   with_float("avg_pool2d", x, [&](auto scalar) {
     using T = decltype(scalar);
-    launch_rows(stream_of(x), static_cast<std::size_t>(s.n * s.oh), AvgPoolForward<T>{s, x.data<T>(), y.data<T>()});
+    launch_rows(stream_of(x), static_cast<std::size_t>(s.n * s.oh),
+                AvgPoolForward<T>{s, x.data<T>(), y.data<T>()});
   });
   const auto backward = [s](Backward& b) {
     const Tensor dx = b.into(0);

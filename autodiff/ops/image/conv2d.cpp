@@ -6,6 +6,7 @@
 #include "belfry/autodiff/ops/checks_internal.h"
 #include "belfry/autodiff/ops/elementwise/activate_internal.h"
 #include "belfry/autodiff/ops/image/conv2d.kernel.h"
+#include "belfry/autodiff/ops/image/conv2d_backward.kernel.h"
 #include "belfry/autodiff/ops/reduce/reduce_internal.h"
 #include "belfry/device/cpu/onednn_internal.h"
 
@@ -18,23 +19,28 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv
   require_rank("conv2d", weight, 4, "weight");
   require_like("conv2d", x, weight, "weight");
   if (x.shape()[3] != weight.shape()[3])
-    throw_op("conv2d", "input and weight do not fit", "input " + x.shape().text() + ", weight " + weight.shape().text(),
+    throw_op("conv2d", "input and weight do not fit",
+             "input " + x.shape().text() + ", weight " + weight.shape().text(),
              "an input of " + std::to_string(weight.shape()[3]) + " channels");
-  if (weight.size() == 0) throw_op("conv2d", "weight is empty", weight.shape().text(), "positive extents");
+  if (weight.size() == 0)
+    throw_op("conv2d", "weight is empty", weight.shape().text(), "positive extents");
   if (o.stride < 1 || o.padding < 0)
     throw_op("conv2d", "stride or padding is out of range",
              "stride " + std::to_string(o.stride) + ", padding " + std::to_string(o.padding),
              "stride >= 1, padding >= 0");
-  if (x.shape()[1] + 2 * o.padding < weight.shape()[1] || x.shape()[2] + 2 * o.padding < weight.shape()[2])
+  if (x.shape()[1] + 2 * o.padding < weight.shape()[1] ||
+      x.shape()[2] + 2 * o.padding < weight.shape()[2])
     throw_op("conv2d", "image is smaller than the kernel",
-             "input " + x.shape().text() + ", weight " + weight.shape().text() + ", padding " + std::to_string(o.padding),
+             "input " + x.shape().text() + ", weight " + weight.shape().text() + ", padding " +
+                 std::to_string(o.padding),
              "a padded image of at least the kernel's size");
   if (!bias.defined()) return;
   require_like("conv2d", x, bias, "bias");
   require_shape("conv2d", bias, {weight.shape()[0]}, "bias");
 }
 
-ConvShape shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
+ConvShape shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const Conv2dOptions& o) {
   ConvShape s;
   s.n = x.shape()[0], s.h = x.shape()[1], s.w = x.shape()[2], s.in = x.shape()[3];
   s.out = weight.shape()[0], s.kh = weight.shape()[1], s.kw = weight.shape()[2];
@@ -47,8 +53,8 @@ ConvShape shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias, co
 // Puts `functor` on the stream: in f32 on host memory `library(onednn)` in its place, unless that
 // returns false. `keep` are the tensors it touches.
 template <class T, class Functor, class Library>
-void run_conv(Stream& stream, Device& device, std::int64_t rows, const Functor& functor, std::array<Tensor, 4> keep,
-              Library library) {
+void run_conv(Stream& stream, Device& device, std::int64_t rows, const Functor& functor,
+              std::array<Tensor, 4> keep, Library library) {
   const auto count = static_cast<std::size_t>(rows);
   if constexpr (std::is_same_v<T, float>) {
     if (device.host_memory()) {
@@ -64,15 +70,19 @@ void run_conv(Stream& stream, Device& device, std::int64_t rows, const Functor& 
   launch_rows(stream, count, functor);
 }
 
-void forward(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
+void forward(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,
+             const Tensor& y) {
   if (y.size() == 0) return;
   with_float("conv2d", x, [&](auto scalar) {
     using T = decltype(scalar);
-    const ConvForward<T> f{s, x.data<T>(), weight.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>()};
-    run_conv<T>(stream_of(x), x.device(), s.n * s.oh * s.ow, f, {x, weight, bias, y}, [f](OneDnn& onednn) {
-      if constexpr (std::is_same_v<T, float>) return onednn.conv_forward(f.s, f.x, f.weight, f.bias, f.y);
-      return false;
-    });
+    const ConvForward<T> f{s, x.data<T>(), weight.data<T>(),
+                           bias.defined() ? bias.data<T>() : nullptr, y.data<T>()};
+    run_conv<T>(stream_of(x), x.device(), s.n * s.oh * s.ow, f, {x, weight, bias, y},
+                [f](OneDnn& onednn) {
+                  if constexpr (std::is_same_v<T, float>)
+                    return onednn.conv_forward(f.s, f.x, f.weight, f.bias, f.y);
+                  return false;
+                });
   });
 }
 
@@ -81,22 +91,27 @@ void backward_data(const ConvShape& s, const Tensor& dy, const Tensor& weight, c
   with_float("conv2d", dy, [&](auto scalar) {
     using T = decltype(scalar);
     const ConvBackwardData<T> f{s, dy.data<T>(), weight.data<T>(), dx.data<T>()};
-    run_conv<T>(stream_of(dy), dy.device(), s.n * s.h * s.w, f, {dy, weight, dx, {}}, [f](OneDnn& onednn) {
-      if constexpr (std::is_same_v<T, float>) return onednn.conv_backward_data(f.s, f.dy, f.weight, f.dx);
-      return false;
-    });
+    run_conv<T>(stream_of(dy), dy.device(), s.n * s.h * s.w, f, {dy, weight, dx, {}},
+                [f](OneDnn& onednn) {
+                  if constexpr (std::is_same_v<T, float>)
+                    return onednn.conv_backward_data(f.s, f.dy, f.weight, f.dx);
+                  return false;
+                });
   });
 }
 
-void backward_weights(const ConvShape& s, const Tensor& x, const Tensor& dy, const Tensor& dweight) {
+void backward_weights(const ConvShape& s, const Tensor& x, const Tensor& dy,
+                      const Tensor& dweight) {
   if (dy.size() == 0) return fill_zero(dweight);
   with_float("conv2d", dy, [&](auto scalar) {
     using T = decltype(scalar);
     const ConvBackwardWeights<T> f{s, x.data<T>(), dy.data<T>(), dweight.data<T>()};
-    run_conv<T>(stream_of(dy), dy.device(), s.out * s.kh * s.kw, f, {x, dy, dweight, {}}, [f](OneDnn& onednn) {
-      if constexpr (std::is_same_v<T, float>) return onednn.conv_backward_weights(f.s, f.x, f.dy, f.dweight);
-      return false;
-    });
+    run_conv<T>(stream_of(dy), dy.device(), s.out * s.kh * s.kw, f, {x, dy, dweight, {}},
+                [f](OneDnn& onednn) {
+                  if constexpr (std::is_same_v<T, float>)
+                    return onednn.conv_backward_weights(f.s, f.x, f.dy, f.dweight);
+                  return false;
+                });
   });
 }
 
@@ -121,7 +136,8 @@ void backward(Backward& b, const Saved& s) {
 
 }  // namespace
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dOptions options, Activation activation) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dOptions options,
+              Activation activation) {
   check(x, weight, bias, options);
   const ConvShape s = shape_of(x, weight, bias, options);
   Tensor y = Tensor::empty({s.n, s.oh, s.ow, s.out}, x.dtype(), x.device());
@@ -135,24 +151,29 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
     activate(activation, y, y);
     saved.activated = y;
   }
-  return recorded("conv2d", std::move(y), [saved](Backward& b) { backward(b, saved); }, x, weight, bias);
+  return recorded(
+      "conv2d", std::move(y), [saved](Backward& b) { backward(b, saved); }, x, weight, bias);
 }
 
 namespace {
 
-// Scatters: every input pixel into every output it reaches. Independent of the kernels, which gather.
-std::vector<double> reference(const ConvShape& s, std::span<const std::vector<double>> v, bool relu) {
+// Scatters: every input pixel into every output it reaches. Independent of the kernels, which
+// gather.
+std::vector<double> reference(const ConvShape& s, std::span<const std::vector<double>> v,
+                              bool relu) {
   std::vector<double> y(static_cast<std::size_t>(s.n * s.oh * s.ow * s.out));
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   for (std::int64_t p = 0; p < s.n * s.h * s.w; ++p)
     for (std::int64_t t = 0; t < s.kh * s.kw; ++t) {
-      const std::int64_t ty = p / s.w % s.h + s.padding - t / s.kw, tx = p % s.w + s.padding - t % s.kw;
+      const std::int64_t ty = p / s.w % s.h + s.padding - t / s.kw,
+                         tx = p % s.w + s.padding - t % s.kw;
       if (ty < 0 || tx < 0 || ty % s.stride != 0 || tx % s.stride != 0) continue;
       if (ty / s.stride >= s.oh || tx / s.stride >= s.ow) continue;
       const std::int64_t q = (p / (s.h * s.w) * s.oh + ty / s.stride) * s.ow + tx / s.stride;
       for (std::int64_t o = 0; o < s.out; ++o)
         for (std::int64_t c = 0; c < s.in; ++c)
-          y[at(q * s.out + o)] += v[0][at(p * s.in + c)] * v[1][at((o * s.kh * s.kw + t) * s.in + c)];
+          y[at(q * s.out + o)] +=
+              v[0][at(p * s.in + c)] * v[1][at((o * s.kh * s.kw + t) * s.in + c)];
     }
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (v.size() > 2) y[i] += v[2][i % at(s.out)];
@@ -161,17 +182,26 @@ std::vector<double> reference(const ConvShape& s, std::span<const std::vector<do
   return y;
 }
 
-OpCase conv_case(const char* label, const Shape& x, const Shape& weight, Conv2dOptions options, bool bias = true,
-                 Activation activation = Activation::none) {
+OpCase conv_case(const char* label, const Shape& x, const Shape& weight, Conv2dOptions options,
+                 bool bias = true, Activation activation = Activation::none) {
   OpCase c;
   c.label = label;
   c.inputs = {sample(x), sample(weight, 0.5, 2)};
   if (bias) c.inputs.push_back(sample({weight[0]}, 0.5, 3));
-  c.run = [=](std::span<const Tensor> t) { return conv2d(t[0], t[1], bias ? t[2] : Tensor(), options, activation); };
+  c.run = [=](std::span<const Tensor> t) {
+    return conv2d(t[0], t[1], bias ? t[2] : Tensor(), options, activation);
+  };
   c.reference = [=](std::span<const std::vector<double>> v) {
-    ConvShape s{.n = x[0], .h = x[1], .w = x[2], .in = x[3], .out = weight[0], .kh = weight[1], .kw = weight[2]};
+    ConvShape s{.n = x[0],
+                .h = x[1],
+                .w = x[2],
+                .in = x[3],
+                .out = weight[0],
+                .kh = weight[1],
+                .kw = weight[2]};
     s.stride = options.stride, s.padding = options.padding;
-    s.oh = (s.h + 2 * s.padding - s.kh) / s.stride + 1, s.ow = (s.w + 2 * s.padding - s.kw) / s.stride + 1;
+    s.oh = (s.h + 2 * s.padding - s.kh) / s.stride + 1,
+    s.ow = (s.w + 2 * s.padding - s.kw) / s.stride + 1;
     return reference(s, v, activation == Activation::relu);
   };
   c.tolerance = 1e-5;
@@ -179,14 +209,21 @@ OpCase conv_case(const char* label, const Shape& x, const Shape& weight, Conv2dO
 }
 
 std::vector<OpMisuse> misuses() {
-  const auto call = [](const Shape& x, const Shape& weight, Conv2dOptions options = {}, DType type = DType::f32) {
-    return [=](Device& d) { conv2d(Tensor::zeros(x, DType::f32, d), Tensor::zeros(weight, type, d), {}, options); };
+  const auto call = [](const Shape& x, const Shape& weight, Conv2dOptions options = {},
+                       DType type = DType::f32) {
+    return [=](Device& d) {
+      conv2d(Tensor::zeros(x, DType::f32, d), Tensor::zeros(weight, type, d), {}, options);
+    };
   };
   return {
-      {"channels", call({1, 8, 8, 3}, {4, 3, 3, 2}), {"conv2d", "[1, 8, 8, 3]", "[4, 3, 3, 2]", "2 channels"}},
+      {"channels",
+       call({1, 8, 8, 3}, {4, 3, 3, 2}),
+       {"conv2d", "[1, 8, 8, 3]", "[4, 3, 3, 2]", "2 channels"}},
       {"input rank", call({8, 8, 3}, {4, 3, 3, 3}), {"conv2d", "input", "[8, 8, 3]"}},
       {"weight rank", call({1, 8, 8, 3}, {4, 3}), {"conv2d", "weight", "[4, 3]"}},
-      {"kernel too large", call({1, 4, 4, 1}, {1, 5, 5, 1}), {"conv2d", "smaller than the kernel", "[1, 4, 4, 1]"}},
+      {"kernel too large",
+       call({1, 4, 4, 1}, {1, 5, 5, 1}),
+       {"conv2d", "smaller than the kernel", "[1, 4, 4, 1]"}},
       {"stride", call({1, 4, 4, 1}, {1, 3, 3, 1}, {.stride = 0}), {"conv2d", "stride 0"}},
       {"padding", call({1, 4, 4, 1}, {1, 3, 3, 1}, {.padding = -1}), {"conv2d", "padding -1"}},
       {"empty weight", call({1, 4, 4, 1}, {0, 3, 3, 1}), {"conv2d", "weight", "[0, 3, 3, 1]"}},
@@ -209,7 +246,8 @@ void register_op_conv2d(Registry& registry) {
     return std::vector<OpCase>{
         conv_case("normal", {2, 8, 8, 4}, {8, 3, 3, 4}, {.padding = 1}),
         conv_case("relu", {2, 8, 8, 4}, {8, 3, 3, 4}, {.padding = 1}, true, Activation::relu),
-        conv_case("16 channels, stride 2", {1, 9, 9, 16}, {16, 3, 3, 16}, {.stride = 2, .padding = 1}),
+        conv_case("16 channels, stride 2", {1, 9, 9, 16}, {16, 3, 3, 16},
+                  {.stride = 2, .padding = 1}),
         conv_case("odd, no bias", {3, 7, 5, 3}, {5, 2, 3, 3}, {.stride = 2}, false),
         conv_case("padding beyond the kernel", {1, 3, 3, 2}, {3, 2, 2, 2}, {.padding = 3}),
         conv_case("kernel of one", {2, 3, 3, 5}, {7, 1, 1, 5}, {}),

@@ -14,7 +14,7 @@ struct Conv2dOptions {
 
 // act(convolution + bias) of NHWC images: x [n, h, w, in], weight [out, kh, kw, in], bias [out] or
 // undefined, giving [n, oh, ow, out] with oh = (h + 2 padding - kh) / stride + 1, rounded down.
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Conv2dOptions options = {},
-              Activation activation = Activation::none);
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              Conv2dOptions options = {}, Activation activation = Activation::none);
 
 }  // namespace belfry

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "belfry/autodiff/ops/checks_internal.h"
-#include "belfry/autodiff/ops/image/pool.kernel.h"
+#include "belfry/autodiff/ops/image/max_pool2d.kernel.h"
+#include "belfry/autodiff/ops/image/max_pool2d_backward.kernel.h"
 #include "belfry/autodiff/ops/image/pool_internal.h"
 
 namespace belfry {
@@ -37,13 +38,14 @@ Tensor max_pool2d(const Tensor& x, PoolOptions options) {
                 MaxPoolForward<T>{s, x.data<T>(), y.data<T>(), winner.data<std::int32_t>()});
   });
   return recorded(
-      "max_pool2d", std::move(y), [s, winner](Backward& b) { backward(s, winner, b.grad(), b.into(0)); }, x);
+      "max_pool2d", std::move(y),
+      [s, winner](Backward& b) { backward(s, winner, b.grad(), b.into(0)); }, x);
 }
 
 void register_op_max_pool2d(Registry& registry) {
   registry.table<OpEntry>().add(
-      "max_pool2d", pool_entry("largest value of each window of NHWC images", "max_pool2d", max_pool2d,
-                               [](const std::vector<double>& window, double) {
+      "max_pool2d", pool_entry("largest value of each window of NHWC images", "max_pool2d",
+                               max_pool2d, [](const std::vector<double>& window, double) {
                                  return *std::max_element(window.begin(), window.end());
                                }));
 }

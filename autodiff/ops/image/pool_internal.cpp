@@ -11,13 +11,14 @@ PoolShape pool_shape(const char* op, const Tensor& x, PoolOptions o) {
   if (o.stride == 0) o.stride = o.kernel;
   if (o.kernel < 1 || o.stride < 1 || o.padding < 0 || 2 * o.padding > o.kernel)
     throw_op(op, "window is out of range",
-             "kernel " + std::to_string(o.kernel) + ", stride " + std::to_string(o.stride) + ", padding " +
-                 std::to_string(o.padding),
+             "kernel " + std::to_string(o.kernel) + ", stride " + std::to_string(o.stride) +
+                 ", padding " + std::to_string(o.padding),
              "kernel >= 1, stride >= 1, 0 <= padding <= kernel / 2");
   PoolShape s{.n = x.shape()[0], .h = x.shape()[1], .w = x.shape()[2], .c = x.shape()[3]};
   s.kernel = o.kernel, s.stride = o.stride, s.padding = o.padding;
   if (s.h + 2 * s.padding < s.kernel || s.w + 2 * s.padding < s.kernel || s.h == 0 || s.w == 0)
-    throw_op(op, "image is smaller than the window", x.shape().text() + " and a window of " + std::to_string(s.kernel),
+    throw_op(op, "image is smaller than the window",
+             x.shape().text() + " and a window of " + std::to_string(s.kernel),
              "a padded image of at least the window's size");
   s.oh = (s.h + 2 * s.padding - s.kernel) / s.stride + 1;
   s.ow = (s.w + 2 * s.padding - s.kernel) / s.stride + 1;
@@ -28,7 +29,8 @@ namespace {
 
 using Combine = double (*)(const std::vector<double>&, double);
 
-std::vector<double> reference(const Shape& x, PoolOptions o, const std::vector<double>& v, Combine combine) {
+std::vector<double> reference(const Shape& x, PoolOptions o, const std::vector<double>& v,
+                              Combine combine) {
   const std::int64_t stride = o.stride == 0 ? o.kernel : o.stride;
   std::vector<double> y;
   for (std::int64_t n = 0; n < x[0]; ++n)
@@ -39,7 +41,8 @@ std::vector<double> reference(const Shape& x, PoolOptions o, const std::vector<d
           for (std::int64_t k = 0; k < o.kernel * o.kernel; ++k) {
             const std::int64_t iy = top + k / o.kernel, ix = left + k % o.kernel;
             if (iy >= 0 && iy < x[1] && ix >= 0 && ix < x[2])
-              window.push_back(v[static_cast<std::size_t>(((n * x[1] + iy) * x[2] + ix) * x[3] + c)]);
+              window.push_back(
+                  v[static_cast<std::size_t>(((n * x[1] + iy) * x[2] + ix) * x[3] + c)]);
           }
           y.push_back(combine(window, static_cast<double>(o.kernel * o.kernel)));
         }
@@ -48,13 +51,16 @@ std::vector<double> reference(const Shape& x, PoolOptions o, const std::vector<d
 
 }  // namespace
 
-OpEntry pool_entry(const char* help, const char* name, Tensor (*op)(const Tensor&, PoolOptions), Combine combine) {
+OpEntry pool_entry(const char* help, const char* name, Tensor (*op)(const Tensor&, PoolOptions),
+                   Combine combine) {
   const auto make = [op, combine](const char* label, const Shape& x, PoolOptions options) {
     OpCase c;
     c.label = label;
     c.inputs = {sample(x)};
     c.run = [op, options](std::span<const Tensor> t) { return op(t[0], options); };
-    c.reference = [=](std::span<const std::vector<double>> v) { return reference(x, options, v[0], combine); };
+    c.reference = [=](std::span<const std::vector<double>> v) {
+      return reference(x, options, v[0], combine);
+    };
     return c;
   };
   OpEntry entry;

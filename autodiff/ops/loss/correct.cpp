@@ -2,6 +2,7 @@
 #include "belfry/autodiff/ops/loss/correct.h"
 
 #include "belfry/autodiff/ops/checks_internal.h"
+#include "belfry/autodiff/ops/loss/correct.kernel.h"
 #include "belfry/autodiff/ops/loss/labels_internal.h"
 
 namespace belfry {
@@ -9,13 +10,15 @@ namespace belfry {
 Metric correct(const Tensor& logits, const Tensor& labels, std::optional<std::int32_t> ignore) {
   const LabelFilter filter = label_filter(ignore);
   check_labels("correct", logits, labels, filter);
-  Metric metric{Tensor::empty({}, logits.dtype(), logits.device()), Tensor::empty({}, logits.dtype(), logits.device())};
+  Metric metric{Tensor::empty({}, logits.dtype(), logits.device()),
+                Tensor::empty({}, logits.dtype(), logits.device())};
   with_float("correct", logits, [&](auto scalar) {
     using T = decltype(scalar);
     launch_rows(stream_of(logits), 1,
-                CountCorrect<T>{logits.data<T>(), labels.data<std::int32_t>(), static_cast<std::size_t>(labels.size()),
-                                static_cast<std::size_t>(logits.shape()[-1]), filter, metric.sum.data<T>(),
-                                metric.weight.data<T>()});
+                CountCorrect<T>{logits.data<T>(), labels.data<std::int32_t>(),
+                                static_cast<std::size_t>(labels.size()),
+                                static_cast<std::size_t>(logits.shape()[-1]), filter,
+                                metric.sum.data<T>(), metric.weight.data<T>()});
   });
   return metric;
 }
@@ -53,7 +56,8 @@ void register_op_correct(Registry& registry) {
     ties.inputs[0].values = {1, 1, 0, 1, 1, 0, 0, 2, 2, 0, 2, 2};
     ties.inputs[1].values = {0, 1, 1, 2};
     return std::vector<OpCase>{correct_case("normal", 40, 10), correct_case("odd", 7, 3),
-                               correct_case("one element", 1, 1), correct_case("empty", 0, 10), std::move(ties)};
+                               correct_case("one element", 1, 1), correct_case("empty", 0, 10),
+                               std::move(ties)};
   };
   entry.misuses = [] {
     return label_misuses("correct", [](const Tensor& z, const Tensor& y) { correct(z, y); });

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "belfry/autodiff/ops/checks_internal.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.kernel.h"
 #include "belfry/autodiff/ops/loss/labels_internal.h"
 
 namespace belfry {
@@ -15,10 +16,11 @@ void backward(Backward& b, const Tensor& probabilities, const Tensor& labels, co
   with_float("cross_entropy", probabilities, [&](auto scalar) {
     using T = decltype(scalar);
     const Tensor dz = b.into(0);
-    launch_rows(stream_of(dz), static_cast<std::size_t>(labels.size()),
-                CrossEntropyBackward<T>{probabilities.data<T>(), labels.data<std::int32_t>(), b.grad().data<T>(),
-                                        weight.data<T>(), dz.data<T>(),
-                                        static_cast<std::size_t>(probabilities.shape()[-1]), filter});
+    launch_rows(
+        stream_of(dz), static_cast<std::size_t>(labels.size()),
+        CrossEntropyBackward<T>{probabilities.data<T>(), labels.data<std::int32_t>(),
+                                b.grad().data<T>(), weight.data<T>(), dz.data<T>(),
+                                static_cast<std::size_t>(probabilities.shape()[-1]), filter});
   });
 }
 
@@ -39,9 +41,11 @@ Loss cross_entropy(const Tensor& logits, const Tensor& labels, std::optional<std
     const auto* y = labels.data<std::int32_t>();
     Stream& stream = stream_of(logits);
     launch_rows(stream, rows,
-                CrossEntropyRow<T>{logits.data<T>(), y, probabilities.data<T>(), losses.data<T>(), classes, filter});
+                CrossEntropyRow<T>{logits.data<T>(), y, probabilities.data<T>(), losses.data<T>(),
+                                   classes, filter});
     launch_rows(stream, 1,
-                CrossEntropyMean<T>{losses.data<T>(), y, rows, filter, loss.mean.data<T>(), loss.weight.data<T>()});
+                CrossEntropyMean<T>{losses.data<T>(), y, rows, filter, loss.mean.data<T>(),
+                                    loss.weight.data<T>()});
   });
   loss.mean = recorded(
       "cross_entropy", std::move(loss.mean),
@@ -108,7 +112,8 @@ void register_op_cross_entropy(Registry& registry) {
   entry.help = "mean softmax cross-entropy of logits and labels; the weight counts valid labels";
   entry.cases = cases;
   entry.misuses = [] {
-    return label_misuses("cross_entropy", [](const Tensor& z, const Tensor& y) { cross_entropy(z, y); });
+    return label_misuses("cross_entropy",
+                         [](const Tensor& z, const Tensor& y) { cross_entropy(z, y); });
   };
   registry.table<OpEntry>().add("cross_entropy", std::move(entry));
 }

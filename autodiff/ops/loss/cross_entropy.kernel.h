@@ -6,17 +6,11 @@
 #include <limits>
 
 #include "belfry/autodiff/ops/elementwise/math.kernel.h"
+#include "belfry/autodiff/ops/loss/label_filter.kernel.h"
 #include "belfry/core/host_device.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
-
-// Which labels do not count.
-struct LabelFilter {
-  std::int32_t ignored;
-  bool active;
-  BELFRY_HD bool drops(std::int32_t label) const { return active && label == ignored; }
-};
 
 // One row: its probabilities and its loss (0 when ignored).
 template <class T>
@@ -33,7 +27,8 @@ struct CrossEntropyRow {
     const T* z = logits + row * classes;
     T* p = probabilities + row * classes;
     const T top = team.template max<T>(classes, [z](std::size_t c) { return z[c]; });
-    const T total = team.template sum<T>(classes, [z, p, top](std::size_t c) { return p[c] = exp_of(z[c] - top); });
+    const T total = team.template sum<T>(
+        classes, [z, p, top](std::size_t c) { return p[c] = exp_of(z[c] - top); });
     const T scale = T(1) / total;
     team.each(classes, [p, scale](std::size_t c) { p[c] *= scale; });
     const std::int32_t label = labels[row];
@@ -53,7 +48,8 @@ struct CrossEntropyRow {
 // Mean and number of the labels that count; one row.
 template <class T>
 struct CrossEntropyMean {
-  static constexpr const char* name = kernel_name<T>("cross_entropy_mean_f32", "cross_entropy_mean_f64");
+  static constexpr const char* name =
+      kernel_name<T>("cross_entropy_mean_f32", "cross_entropy_mean_f64");
   const T* losses;
   const std::int32_t* labels;
   std::size_t rows;
@@ -65,8 +61,10 @@ struct CrossEntropyMean {
     const T* l = losses;
     const std::int32_t* y = labels;
     const LabelFilter f = filter;
-    const double total = team.template sum<double>(rows, [l](std::size_t r) { return static_cast<double>(l[r]); });
-    const double count = team.template sum<double>(rows, [y, f](std::size_t r) { return f.drops(y[r]) ? 0.0 : 1.0; });
+    const double total =
+        team.template sum<double>(rows, [l](std::size_t r) { return static_cast<double>(l[r]); });
+    const double count = team.template sum<double>(
+        rows, [y, f](std::size_t r) { return f.drops(y[r]) ? 0.0 : 1.0; });
     mean[0] = static_cast<T>(count > 0 ? total / count : 0.0);
     weight[0] = static_cast<T>(count);
   }
@@ -79,7 +77,8 @@ struct CrossEntropyMean {
 // dz = (p - onehot) seed / weight; 0 for ignored rows.
 template <class T>
 struct CrossEntropyBackward {
-  static constexpr const char* name = kernel_name<T>("cross_entropy_backward_f32", "cross_entropy_backward_f64");
+  static constexpr const char* name =
+      kernel_name<T>("cross_entropy_backward_f32", "cross_entropy_backward_f64");
   const T* probabilities;
   const std::int32_t* labels;
   const T* seed;
@@ -102,43 +101,6 @@ struct CrossEntropyBackward {
   void touches(Touches& t, std::size_t rows) const {
     t.reads(probabilities, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
     t.reads(seed, sizeof(T)).reads(weight, sizeof(T)).writes(dz, rows * classes * sizeof(T));
-  }
-};
-
-// Number of rows whose largest logit (the first of equals) is the label; NaN rows are wrong. One row.
-template <class T>
-struct CountCorrect {
-  static constexpr const char* name = kernel_name<T>("count_correct_f32", "count_correct_f64");
-  const T* logits;
-  const std::int32_t* labels;
-  std::size_t rows, classes;
-  LabelFilter filter;
-  T* correct;
-  T* weight;
-  BELFRY_HD bool right(std::size_t row) const {
-    const T* z = logits + row * classes;
-    const std::int32_t label = labels[row];
-    if (label < 0 || static_cast<std::size_t>(label) >= classes) return false;
-    const auto hit = static_cast<std::size_t>(label);
-    const T best = z[hit];
-    bool ok = best == best;
-    for (std::size_t c = 0; c < classes; ++c) ok = ok && (c < hit ? z[c] < best : z[c] <= best);
-    return ok;
-  }
-  template <class Team>
-  BELFRY_HD void operator()(Team& team, std::size_t) const {
-    const CountCorrect f = *this;
-    const double hits = team.template sum<double>(rows, [f](std::size_t r) {
-      return !f.filter.drops(f.labels[r]) && f.right(r) ? 1.0 : 0.0;
-    });
-    const double count =
-        team.template sum<double>(rows, [f](std::size_t r) { return f.filter.drops(f.labels[r]) ? 0.0 : 1.0; });
-    correct[0] = static_cast<T>(hits);
-    weight[0] = static_cast<T>(count);
-  }
-  void touches(Touches& t, std::size_t) const {
-    t.reads(logits, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
-    t.writes(correct, sizeof(T)).writes(weight, sizeof(T));
   }
 };
 

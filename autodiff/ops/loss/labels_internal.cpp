@@ -30,7 +30,8 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels, La
     throw_op(op, "labels have the wrong element type", std::string(name_of(labels.dtype())), "i32");
   require_shape(op, labels, leading(logits.shape()), "labels");
   if (labels.device().id() != logits.device().id())
-    throw_op(op, "labels are on another device", name_of(labels.device().id()), name_of(logits.device().id()));
+    throw_op(op, "labels are on another device", name_of(labels.device().id()),
+             name_of(logits.device().id()));
   const std::int64_t classes = logits.shape()[-1];
   if (classes < 1) throw_op(op, "no classes", logits.shape().text(), "at least 1 column");
   if (labels.size() == 0 || !labels.device().host_memory()) return;
@@ -38,12 +39,15 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels, La
                         [labels, classes, filter] { check_range(labels, classes, filter); });
 }
 
-std::vector<OpMisuse> label_misuses(const char* op, std::function<void(const Tensor&, const Tensor&)> call) {
-  const auto misuse = [op, call](const char* label, const Shape& logits, const Shape& labels, DType type,
-                                 std::vector<std::string> expected) {
+std::vector<OpMisuse> label_misuses(const char* op,
+                                    std::function<void(const Tensor&, const Tensor&)> call) {
+  const auto misuse = [op, call](const char* label, const Shape& logits, const Shape& labels,
+                                 DType type, std::vector<std::string> expected) {
     expected.emplace_back(op);
     return OpMisuse{label,
-                    [=](Device& d) { call(Tensor::zeros(logits, DType::f32, d), Tensor::zeros(labels, type, d)); },
+                    [=](Device& d) {
+                      call(Tensor::zeros(logits, DType::f32, d), Tensor::zeros(labels, type, d));
+                    },
                     expected};
   };
   return {

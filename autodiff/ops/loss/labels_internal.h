@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "belfry/autodiff/op.h"
-#include "belfry/autodiff/ops/loss/cross_entropy.kernel.h"
+#include "belfry/autodiff/ops/loss/label_filter.kernel.h"
 
 namespace belfry {
 
@@ -17,6 +17,7 @@ inline LabelFilter label_filter(std::optional<std::int32_t> ignore) {
 void check_labels(const char* op, const Tensor& logits, const Tensor& labels, LabelFilter filter);
 
 // The misuses that every op of logits and labels has.
-std::vector<OpMisuse> label_misuses(const char* op, std::function<void(const Tensor&, const Tensor&)> call);
+std::vector<OpMisuse> label_misuses(const char* op,
+                                    std::function<void(const Tensor&, const Tensor&)> call);
 
 }  // namespace belfry

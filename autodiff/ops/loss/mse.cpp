@@ -16,8 +16,9 @@ void backward(Backward& g, const Tensor& a, const Tensor& b) {
     using T = decltype(scalar);
     const T factor = static_cast<T>(2.0 / static_cast<double>(std::max<std::int64_t>(a.size(), 1)));
     const auto launch = [&](const Tensor& p, const Tensor& q, const Tensor& to) {
-      launch_elements(stream_of(p), static_cast<std::size_t>(p.size()),
-                      MseBackward<T>{p.data<T>(), q.data<T>(), g.grad().data<T>(), to.data<T>(), factor});
+      launch_elements(
+          stream_of(p), static_cast<std::size_t>(p.size()),
+          MseBackward<T>{p.data<T>(), q.data<T>(), g.grad().data<T>(), to.data<T>(), factor});
     };
     if (g.wants(0)) launch(a, b, g.into(0));
     if (g.wants(1)) launch(b, a, g.into(1));
@@ -32,10 +33,12 @@ Loss mse(const Tensor& prediction, const Tensor& target) {
   const auto count = static_cast<double>(std::max<std::int64_t>(prediction.size(), 1));
   const Shape& shape = prediction.shape();
   const std::int64_t rows = prediction.size() == 0 ? 0 : shape.rank() == 0 ? 1 : shape[0];
-  Loss loss{squared_error(prediction, target, count), scalar_like(prediction, static_cast<double>(rows))};
+  Loss loss{squared_error(prediction, target, count),
+            scalar_like(prediction, static_cast<double>(rows))};
   loss.mean = recorded(
       "mse", std::move(loss.mean),
-      [a = prediction.detach(), b = target.detach()](Backward& g) { backward(g, a, b); }, prediction, target);
+      [a = prediction.detach(), b = target.detach()](Backward& g) { backward(g, a, b); },
+      prediction, target);
   return loss;
 }
 
@@ -48,7 +51,8 @@ OpCase mse_case(const char* label, const Shape& shape) {
   c.run = [](std::span<const Tensor> t) { return mse(t[0], t[1]).mean; };
   c.reference = [](std::span<const std::vector<double>> v) {
     double total = 0;
-    for (std::size_t i = 0; i < v[0].size(); ++i) total += (v[0][i] - v[1][i]) * (v[0][i] - v[1][i]);
+    for (std::size_t i = 0; i < v[0].size(); ++i)
+      total += (v[0][i] - v[1][i]) * (v[0][i] - v[1][i]);
     return std::vector<double>{v[0].empty() ? 0 : total / static_cast<double>(v[0].size())};
   };
   return c;
@@ -60,9 +64,9 @@ void register_op_mse(Registry& registry) {
   OpEntry entry;
   entry.help = "mean squared error; the weight counts rows";
   entry.cases = [] {
-    return std::vector<OpCase>{mse_case("normal", {8, 16}),    mse_case("odd", {3, 5, 7}),
-                               mse_case("blocks", {5, 1999}),  mse_case("one element", {1}),
-                               mse_case("scalar", Shape{}),    mse_case("empty", {0, 4})};
+    return std::vector<OpCase>{mse_case("normal", {8, 16}),   mse_case("odd", {3, 5, 7}),
+                               mse_case("blocks", {5, 1999}), mse_case("one element", {1}),
+                               mse_case("scalar", Shape{}),   mse_case("empty", {0, 4})};
   };
   entry.misuses = [] {
     const auto call = [](const Shape& a, const Shape& b, DType type) {

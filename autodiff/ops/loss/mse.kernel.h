@@ -18,7 +18,10 @@ struct MseBackward {
   T factor;
   BELFRY_HD void operator()(std::size_t i) const { da[i] = (a[i] - b[i]) * (seed[0] * factor); }
   void touches(Touches& t, std::size_t n) const {
-    t.reads(a, n * sizeof(T)).reads(b, n * sizeof(T)).reads(seed, sizeof(T)).writes(da, n * sizeof(T));
+    t.reads(a, n * sizeof(T))
+        .reads(b, n * sizeof(T))
+        .reads(seed, sizeof(T))
+        .writes(da, n * sizeof(T));
   }
 };
 

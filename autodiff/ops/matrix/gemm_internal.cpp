@@ -13,7 +13,8 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using ConstMap = Eigen::Map<const Matrix>;
 
-void eigen_matmul(const MatmulShape& s, const double* a, const double* b, const double* bias, double* c) {
+void eigen_matmul(const MatmulShape& s, const double* a, const double* b, const double* bias,
+                  double* c) {
   for (std::int64_t i = 0; i < s.batch; ++i, a += s.m * s.k, b += s.k * s.n, c += s.m * s.n) {
     const bool ta = s.transpose_a != 0, tb = s.transpose_b != 0;
     const ConstMap am(a, ta ? s.k : s.m, ta ? s.m : s.k), bm(b, tb ? s.n : s.k, tb ? s.k : s.n);
@@ -39,7 +40,8 @@ void no_terms(const MatmulShape& s, const T* bias, T* c) {
 
 }  // namespace
 
-void gemm(const char* op, MatmulShape s, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c) {
+void gemm(const char* op, MatmulShape s, const Tensor& a, const Tensor& b, const Tensor& bias,
+          const Tensor& c) {
   require_host_memory(op, c);
   if (c.size() == 0) return;
   s.bias = bias.defined() ? 1 : 0;
@@ -64,14 +66,15 @@ void gemm(const char* op, MatmulShape s, const Tensor& a, const Tensor& b, const
   });
 }
 
-std::vector<double> plain_matmul(const std::vector<double>& a, const std::vector<double>& b, std::int64_t m,
-                                 std::int64_t n, std::int64_t k, bool transposed) {
+std::vector<double> plain_matmul(const std::vector<double>& a, const std::vector<double>& b,
+                                 std::int64_t m, std::int64_t n, std::int64_t k, bool transposed) {
   std::vector<double> y(static_cast<std::size_t>(m * n));
   for (std::int64_t r = 0; r < m; ++r)
     for (std::int64_t c = 0; c < n; ++c)
       for (std::int64_t i = 0; i < k; ++i)
         y[static_cast<std::size_t>(r * n + c)] +=
-            a[static_cast<std::size_t>(r * k + i)] * b[static_cast<std::size_t>(transposed ? c * k + i : i * n + c)];
+            a[static_cast<std::size_t>(r * k + i)] *
+            b[static_cast<std::size_t>(transposed ? c * k + i : i * n + c)];
   return y;
 }
 

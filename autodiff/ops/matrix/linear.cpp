@@ -17,7 +17,8 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   require_rank("linear", weight, 2, "weight");
   require_like("linear", x, weight, "weight");
   if (x.shape()[-1] != weight.shape()[1])
-    throw_op("linear", "input and weight do not fit", "input " + x.shape().text() + ", weight " + weight.shape().text(),
+    throw_op("linear", "input and weight do not fit",
+             "input " + x.shape().text() + ", weight " + weight.shape().text(),
              "an input of " + std::to_string(weight.shape()[1]) + " columns");
   if (!bias.defined()) return;
   require_like("linear", x, bias, "bias");
@@ -40,7 +41,8 @@ void backward(Backward& b, const Saved& s) {
   }
   const std::int64_t in = s.weight.shape()[1], out = s.weight.shape()[0];
   if (b.wants(0)) gemm("linear", {.m = s.rows, .n = in, .k = out}, g, s.weight, {}, b.into(0));
-  if (b.wants(1)) gemm("linear", {.m = out, .n = in, .k = s.rows, .transpose_a = 1}, g, s.x, {}, b.into(1));
+  if (b.wants(1))
+    gemm("linear", {.m = out, .n = in, .k = s.rows, .transpose_a = 1}, g, s.x, {}, b.into(1));
   if (b.wants(2)) column_sum("linear", g, b.into(2));
 }
 
@@ -64,12 +66,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     activate(activation, y, y);
     saved.activated = y;
   }
-  return recorded("linear", std::move(y), [saved](Backward& b) { backward(b, saved); }, x, weight, bias);
+  return recorded(
+      "linear", std::move(y), [saved](Backward& b) { backward(b, saved); }, x, weight, bias);
 }
 
 namespace {
 
-OpCase linear_case(const char* label, const Shape& x, std::int64_t out, bool bias, Activation activation) {
+OpCase linear_case(const char* label, const Shape& x, std::int64_t out, bool bias,
+                   Activation activation) {
   const std::int64_t in = x[-1];
   OpCase c;
   c.label = label;
@@ -84,12 +88,20 @@ OpCase linear_case(const char* label, const Shape& x, std::int64_t out, bool bia
     for (std::size_t i = 0; i < y.size(); ++i) {
       if (bias) y[i] += v[2][i % static_cast<std::size_t>(out)];
       switch (activation) {
-        case Activation::none: break;
-        case Activation::relu: y[i] = y[i] > 0 ? y[i] : 0; break;
-        case Activation::tanh: y[i] = std::tanh(y[i]); break;
-        case Activation::sigmoid: y[i] = 1 / (1 + std::exp(-y[i])); break;
+        case Activation::none:
+          break;
+        case Activation::relu:
+          y[i] = y[i] > 0 ? y[i] : 0;
+          break;
+        case Activation::tanh:
+          y[i] = std::tanh(y[i]);
+          break;
+        case Activation::sigmoid:
+          y[i] = 1 / (1 + std::exp(-y[i]));
+          break;
         case Activation::gelu:
-          y[i] = 0.5 * y[i] * (1 + std::tanh(0.7978845608028654 * (y[i] + 0.044715 * y[i] * y[i] * y[i])));
+          y[i] = 0.5 * y[i] *
+                 (1 + std::tanh(0.7978845608028654 * (y[i] + 0.044715 * y[i] * y[i] * y[i])));
           break;
       }
     }
@@ -99,15 +111,45 @@ OpCase linear_case(const char* label, const Shape& x, std::int64_t out, bool bia
 }
 
 std::vector<OpMisuse> misuses() {
-  const auto zeros = [](Device& d, const Shape& s, DType t = DType::f32) { return Tensor::zeros(s, t, d); };
+  const auto zeros = [](Device& d, const Shape& s, DType t = DType::f32) {
+    return Tensor::zeros(s, t, d);
+  };
   return {
-      {"columns", [=](Device& d) { linear(zeros(d, {2, 3}), zeros(d, {4, 5})); }, {"linear", "[2, 3]", "[4, 5]", "5"}},
-      {"weight rank", [=](Device& d) { linear(zeros(d, {2, 3}), zeros(d, {3})); }, {"linear", "weight", "[3]"}},
-      {"scalar input", [=](Device& d) { linear(zeros(d, {}), zeros(d, {4, 1})); }, {"linear", "input"}},
-      {"bias", [=](Device& d) { linear(zeros(d, {2, 3}), zeros(d, {4, 3}), zeros(d, {3})); }, {"bias", "[3]", "[4]"}},
-      {"types", [=](Device& d) { linear(zeros(d, {2, 3}), zeros(d, {4, 3}, DType::f64)); }, {"weight", "f64", "f32"}},
-      {"integers", [=](Device& d) { linear(zeros(d, {2, 3}, DType::i32), zeros(d, {4, 3})); }, {"linear", "i32"}},
-      {"undefined", [=](Device& d) { linear(Tensor(), zeros(d, {4, 3})); }, {"undefined"}},
+      {"columns",
+       [=](Device& d) {
+         linear(zeros(d, {2, 3}), zeros(d, {4, 5}));
+       },
+       {"linear", "[2, 3]", "[4, 5]", "5"}},
+      {"weight rank",
+       [=](Device& d) {
+         linear(zeros(d, {2, 3}), zeros(d, {3}));
+       },
+       {"linear", "weight", "[3]"}},
+      {"scalar input",
+       [=](Device& d) {
+         linear(zeros(d, {}), zeros(d, {4, 1}));
+       },
+       {"linear", "input"}},
+      {"bias",
+       [=](Device& d) {
+         linear(zeros(d, {2, 3}), zeros(d, {4, 3}), zeros(d, {3}));
+       },
+       {"bias", "[3]", "[4]"}},
+      {"types",
+       [=](Device& d) {
+         linear(zeros(d, {2, 3}), zeros(d, {4, 3}, DType::f64));
+       },
+       {"weight", "f64", "f32"}},
+      {"integers",
+       [=](Device& d) {
+         linear(zeros(d, {2, 3}, DType::i32), zeros(d, {4, 3}));
+       },
+       {"linear", "i32"}},
+      {"undefined",
+       [=](Device& d) {
+         linear(Tensor(), zeros(d, {4, 3}));
+       },
+       {"undefined"}},
   };
 }
 

@@ -5,8 +5,8 @@
 
 namespace belfry {
 
-// act(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined, giving [..., out].
-// f32 or f64. Throws GradientError when shapes, types or devices do not fit.
+// act(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined, giving [...,
+// out]. f32 or f64. Throws GradientError when shapes, types or devices do not fit.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               Activation activation = Activation::none);
 

@@ -11,7 +11,8 @@ void check(const Tensor& a, const Tensor& b) {
   require_float("matmul", a);
   require_like("matmul", a, b, "second operand");
   const int rank = a.shape().rank();
-  if (rank != 2 && rank != 3) throw_op("matmul", "first operand has the wrong rank", a.shape().text(), "2 or 3 extents");
+  if (rank != 2 && rank != 3)
+    throw_op("matmul", "first operand has the wrong rank", a.shape().text(), "2 or 3 extents");
   require_rank("matmul", b, rank, "second operand");
   if (a.shape()[-1] != b.shape()[-2] || (rank == 3 && a.shape()[0] != b.shape()[0]))
     throw_op("matmul", "shapes do not fit", a.shape().text() + " and " + b.shape().text(),
@@ -28,9 +29,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   gemm("matmul", {.batch = batch, .m = m, .n = n, .k = k}, a, b, {}, c);
   const auto backward = [batch, m, n, k, a = a.detach(), b = b.detach()](Backward& g) {
     if (g.wants(0))
-      gemm("matmul", {.batch = batch, .m = m, .n = k, .k = n, .transpose_b = 1}, g.grad(), b, {}, g.into(0));
+      gemm("matmul", {.batch = batch, .m = m, .n = k, .k = n, .transpose_b = 1}, g.grad(), b, {},
+           g.into(0));
     if (g.wants(1))
-      gemm("matmul", {.batch = batch, .m = k, .n = n, .k = m, .transpose_a = 1}, a, g.grad(), {}, g.into(1));
+      gemm("matmul", {.batch = batch, .m = k, .n = n, .k = m, .transpose_a = 1}, a, g.grad(), {},
+           g.into(1));
   };
   return recorded("matmul", std::move(c), backward, a, b);
 }
@@ -63,10 +66,14 @@ void register_op_matmul(Registry& registry) {
   entry.help = "matrix product, batched over a leading axis";
   entry.cases = [] {
     return std::vector<OpCase>{
-        matmul_case("normal", {16, 32}, {32, 8}),      matmul_case("odd", {5, 7}, {7, 3}),
-        matmul_case("batched", {3, 5, 7}, {3, 7, 2}),  matmul_case("one element", {1, 1}, {1, 1}),
-        matmul_case("row by column", {1, 9}, {9, 1}),  matmul_case("empty", {0, 7}, {7, 3}),
-        matmul_case("empty batch", {0, 2, 3}, {0, 3, 2}), matmul_case("no terms", {2, 0}, {0, 3}),
+        matmul_case("normal", {16, 32}, {32, 8}),
+        matmul_case("odd", {5, 7}, {7, 3}),
+        matmul_case("batched", {3, 5, 7}, {3, 7, 2}),
+        matmul_case("one element", {1, 1}, {1, 1}),
+        matmul_case("row by column", {1, 9}, {9, 1}),
+        matmul_case("empty", {0, 7}, {7, 3}),
+        matmul_case("empty batch", {0, 2, 3}, {0, 3, 2}),
+        matmul_case("no terms", {2, 0}, {0, 3}),
     };
   };
   entry.misuses = [] {

@@ -11,8 +11,10 @@ void transpose_into(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return;
   with_float("transpose", x, [&](auto scalar) {
     using T = decltype(scalar);
-    const auto m = static_cast<std::size_t>(x.shape()[-2]), n = static_cast<std::size_t>(x.shape()[-1]);
-    launch_rows(stream_of(x), static_cast<std::size_t>(x.size()) / m, TransposeRow<T>{x.data<T>(), y.data<T>(), m, n});
+    const auto m = static_cast<std::size_t>(x.shape()[-2]),
+               n = static_cast<std::size_t>(x.shape()[-1]);
+    launch_rows(stream_of(x), static_cast<std::size_t>(x.size()) / m,
+                TransposeRow<T>{x.data<T>(), y.data<T>(), m, n});
   });
 }
 
@@ -24,7 +26,8 @@ Tensor transpose(const Tensor& x) {
   const Shape shape = x.shape().with(-1, x.shape()[-2]).with(-2, x.shape()[-1]);
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   transpose_into(x, y);
-  return recorded("transpose", std::move(y), [](Backward& b) { transpose_into(b.grad(), b.into(0)); }, x);
+  return recorded(
+      "transpose", std::move(y), [](Backward& b) { transpose_into(b.grad(), b.into(0)); }, x);
 }
 
 void register_op_transpose(Registry& registry) {
@@ -46,13 +49,19 @@ void register_op_transpose(Registry& registry) {
   OpEntry entry;
   entry.help = "the last two axes exchanged";
   entry.cases = [make] {
-    return std::vector<OpCase>{make("normal", {8, 16}), make("odd", {3, 5, 7}), make("one element", {1, 1}),
-                               make("empty", {0, 4})};
+    return std::vector<OpCase>{make("normal", {8, 16}), make("odd", {3, 5, 7}),
+                               make("one element", {1, 1}), make("empty", {0, 4})};
   };
   entry.misuses = [] {
     return std::vector<OpMisuse>{
-        {"rank", [](Device& d) { transpose(Tensor::zeros({4}, DType::f32, d)); }, {"transpose", "input", "[4]"}},
-        {"integers", [](Device& d) { transpose(Tensor::zeros({4, 4}, DType::i32, d)); }, {"transpose", "i32"}},
+        {"rank",
+         [](Device& d) { transpose(Tensor::zeros({4}, DType::f32, d)); },
+         {"transpose", "input", "[4]"}},
+        {"integers",
+         [](Device& d) {
+           transpose(Tensor::zeros({4, 4}, DType::i32, d));
+         },
+         {"transpose", "i32"}},
     };
   };
   registry.table<OpEntry>().add("transpose", std::move(entry));

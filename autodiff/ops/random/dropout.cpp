@@ -51,7 +51,9 @@ Tensor dropout(const Tensor& x, double p, std::uint64_t path) {
                   static_cast<std::uint32_t>(o.update), static_cast<std::uint32_t>(o.first_row), p};
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   apply(draw, x, y);
-  return recorded("dropout", std::move(y), [draw](Backward& b) { apply(draw, b.grad(), b.into_in_place(0)); }, x);
+  return recorded(
+      "dropout", std::move(y), [draw](Backward& b) { apply(draw, b.grad(), b.into_in_place(0)); },
+      x);
 }
 
 namespace {
@@ -76,8 +78,9 @@ OpCase dropout_case(const char* label, const Shape& shape, double p) {
     const std::size_t columns = v[0].empty() ? 1 : v[0].size() / static_cast<std::size_t>(shape[0]);
     for (std::size_t i = 0; i < v[0].size(); ++i) {
       const std::size_t row = i / columns, column = i % columns;
-      const auto words = philox(static_cast<std::uint32_t>(path ^ (path >> 32)), 3, static_cast<std::uint32_t>(5 + row),
-                                static_cast<std::uint32_t>(column / 4));
+      const auto words =
+          philox(static_cast<std::uint32_t>(path ^ (path >> 32)), 3,
+                 static_cast<std::uint32_t>(5 + row), static_cast<std::uint32_t>(column / 4));
       y.push_back(unit_float(words.v[column % 4]) >= static_cast<float>(p) ? v[0][i] / (1 - p) : 0);
     }
     return y;
@@ -91,14 +94,19 @@ void register_op_dropout(Registry& registry) {
   OpEntry entry;
   entry.help = "zeroes elements with probability p in training";
   entry.cases = [] {
-    return std::vector<OpCase>{dropout_case("normal", {8, 32}, 0.5), dropout_case("odd", {3, 5, 7}, 0.3),
-                               dropout_case("one element", {1}, 0.2), dropout_case("none", {4, 4}, 0.0),
-                               dropout_case("empty", {0, 5}, 0.5)};
+    return std::vector<OpCase>{
+        dropout_case("normal", {8, 32}, 0.5), dropout_case("odd", {3, 5, 7}, 0.3),
+        dropout_case("one element", {1}, 0.2), dropout_case("none", {4, 4}, 0.0),
+        dropout_case("empty", {0, 5}, 0.5)};
   };
   entry.misuses = [] {
     return std::vector<OpMisuse>{
-        {"rank", [](Device& d) { in_training(Tensor::zeros({}, DType::f32, d), 0.5); }, {"dropout", "input", "[]"}},
-        {"integers", [](Device& d) { in_training(Tensor::zeros({2}, DType::i32, d), 0.5); }, {"dropout", "i32"}},
+        {"rank",
+         [](Device& d) { in_training(Tensor::zeros({}, DType::f32, d), 0.5); },
+         {"dropout", "input", "[]"}},
+        {"integers",
+         [](Device& d) { in_training(Tensor::zeros({2}, DType::i32, d), 0.5); },
+         {"dropout", "i32"}},
         {"rows moved",
          [](Device& d) {
            const Scope scope({.training = true, .rows = 8});

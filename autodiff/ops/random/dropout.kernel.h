@@ -9,8 +9,8 @@
 
 namespace belfry {
 
-// y = x scale where the mask keeps, else 0; y may be x. Forward and backward are the same kernel: the
-// mask is drawn again instead of stored.
+// y = x scale where the mask keeps, else 0; y may be x. Forward and backward are the same kernel:
+// the mask is drawn again instead of stored.
 template <class T>
 struct DropoutRow {
   static constexpr const char* name = kernel_name<T>("dropout_f32", "dropout_f64");
@@ -28,7 +28,8 @@ struct DropoutRow {
     const auto global_row = static_cast<std::uint32_t>(first_row + row);
     const DropoutRow f = *this;
     team.each((columns + 3) / 4, [=](std::size_t quad) {
-      const Philox::Words words = f.philox(f.draw, f.update, global_row, static_cast<std::uint32_t>(quad));
+      const Philox::Words words =
+          f.philox(f.draw, f.update, global_row, static_cast<std::uint32_t>(quad));
       for (std::size_t k = 0; k < 4 && quad * 4 + k < f.columns; ++k)
         out[quad * 4 + k] = unit_float(words.v[k]) >= f.p ? in[quad * 4 + k] * f.scale : T(0);
     });

@@ -12,7 +12,8 @@ Tensor mean(const Tensor& x) {
   require_float("mean", x);
   const auto count = static_cast<double>(std::max<std::int64_t>(x.size(), 1));
   return recorded(
-      "mean", reduce_all(x, count), [count](Backward& b) { spread_scalar(b.grad(), count, b.into(0)); }, x);
+      "mean", reduce_all(x, count),
+      [count](Backward& b) { spread_scalar(b.grad(), count, b.into(0)); }, x);
 }
 
 void register_op_mean(Registry& registry) {

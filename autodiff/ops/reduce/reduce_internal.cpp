@@ -20,8 +20,8 @@ Tensor two_steps(const Tensor& x, double divisor, Blocks blocks_of) {
   return out;
 }
 
-constexpr std::size_t kLanes = 64;   // columns summed side by side, in registers or L1
-constexpr std::size_t kRows = 256;   // rows summed in T before they go to double
+constexpr std::size_t kLanes = 64;  // columns summed side by side, in registers or L1
+constexpr std::size_t kRows = 256;  // rows summed in T before they go to double
 
 // total[j] += the sum of up to kRows rows of `width` <= kLanes columns, `stride` apart.
 template <class T>
@@ -44,7 +44,8 @@ void narrow_columns(const T* x, std::size_t rows, std::size_t columns, T* out) {
   double total[kLanes] = {};
   for (std::size_t r = 0; r < long_rows; r += kRows)
     add_rows(x + r * width, std::min(kRows, long_rows - r), width, width, total);
-  for (std::size_t r = long_rows * fold; r < rows; ++r) add_rows(x + r * columns, 1, columns, columns, total);
+  for (std::size_t r = long_rows * fold; r < rows; ++r)
+    add_rows(x + r * columns, 1, columns, columns, total);
   for (std::size_t c = 0; c < columns; ++c) {
     double sum = 0;
     for (std::size_t f = 0; f < fold; ++f) sum += total[f * columns + c];
@@ -69,7 +70,9 @@ Tensor reduce_all(const Tensor& x, double divisor) {
   return with_float("sum", x, [&](auto scalar) {
     using T = decltype(scalar);
     const auto n = static_cast<std::size_t>(x.size());
-    return two_steps<T>(x, divisor, [&](T* partial) { return BlockSum<T>{x.data<T>(), n, partial}; });
+    return two_steps<T>(x, divisor, [&](T* partial) {
+      return BlockSum<T>{x.data<T>(), n, partial};
+    });
   });
 }
 
@@ -107,12 +110,13 @@ void column_sum(const char* op, const Tensor& x, const Tensor& out) {
   const std::size_t rows = static_cast<std::size_t>(x.size()) / columns;
   with_float(op, x, [&](auto scalar) {
     using T = decltype(scalar);
-    stream_of(x).run(Touches().reads(x.raw(), x.bytes()).writes(out.raw(), out.bytes()), [x, out, rows, columns] {
-      if (columns <= kLanes / 2)
-        narrow_columns(x.data<T>(), rows, columns, out.data<T>());
-      else
-        wide_columns(x.data<T>(), rows, columns, out.data<T>());
-    });
+    stream_of(x).run(Touches().reads(x.raw(), x.bytes()).writes(out.raw(), out.bytes()),
+                     [x, out, rows, columns] {
+                       if (columns <= kLanes / 2)
+                         narrow_columns(x.data<T>(), rows, columns, out.data<T>());
+                       else
+                         wide_columns(x.data<T>(), rows, columns, out.data<T>());
+                     });
   });
 }
 
@@ -129,7 +133,8 @@ OpEntry reduction_entry(const char* help, Tensor (*op)(const Tensor&), bool mean
       c.reference = [mean](std::span<const std::vector<double>> in) {
         double total = 0;
         for (const double v : in[0]) total += v;
-        return std::vector<double>{mean && !in[0].empty() ? total / static_cast<double>(in[0].size()) : total};
+        return std::vector<double>{
+            mean && !in[0].empty() ? total / static_cast<double>(in[0].size()) : total};
       };
       c.tolerance = 1e-5;  // terms of size 1 that cancel
       cases.push_back(std::move(c));

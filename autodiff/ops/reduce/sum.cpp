@@ -8,7 +8,8 @@ namespace belfry {
 
 Tensor sum(const Tensor& x) {
   require_float("sum", x);
-  return recorded("sum", reduce_all(x, 1), [](Backward& b) { spread_scalar(b.grad(), 1, b.into(0)); }, x);
+  return recorded(
+      "sum", reduce_all(x, 1), [](Backward& b) { spread_scalar(b.grad(), 1, b.into(0)); }, x);
 }
 
 void register_op_sum(Registry& registry) {

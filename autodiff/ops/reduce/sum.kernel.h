@@ -33,7 +33,8 @@ struct BlockSum {
 // partial[b] = sum of (a - b)^2 over block b.
 template <class T>
 struct BlockSquaredError {
-  static constexpr const char* name = kernel_name<T>("block_squared_error_f32", "block_squared_error_f64");
+  static constexpr const char* name =
+      kernel_name<T>("block_squared_error_f32", "block_squared_error_f64");
   const T* a;
   const T* b;
   std::size_t n;
@@ -42,7 +43,8 @@ struct BlockSquaredError {
   BELFRY_HD void operator()(Team& team, std::size_t block) const {
     const T *p = a + block * kSumBlock, *q = b + block * kSumBlock;
     const std::size_t count = n - block * kSumBlock < kSumBlock ? n - block * kSumBlock : kSumBlock;
-    partial[block] = team.template sum<T>(count, [p, q](std::size_t i) { return (p[i] - q[i]) * (p[i] - q[i]); });
+    partial[block] = team.template sum<T>(
+        count, [p, q](std::size_t i) { return (p[i] - q[i]) * (p[i] - q[i]); });
   }
   void touches(Touches& t, std::size_t blocks) const {
     t.reads(a, n * sizeof(T)).reads(b, n * sizeof(T)).writes(partial, blocks * sizeof(T));
@@ -60,10 +62,13 @@ struct FinalSum {
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t) const {
     const T* p = partial;
-    const double total = team.template sum<double>(blocks, [p](std::size_t i) { return static_cast<double>(p[i]); });
+    const double total =
+        team.template sum<double>(blocks, [p](std::size_t i) { return static_cast<double>(p[i]); });
     out[0] = static_cast<T>(total / divisor);
   }
-  void touches(Touches& t, std::size_t) const { t.reads(partial, blocks * sizeof(T)).writes(out, sizeof(T)); }
+  void touches(Touches& t, std::size_t) const {
+    t.reads(partial, blocks * sizeof(T)).writes(out, sizeof(T));
+  }
 };
 
 // y = g[0] / divisor everywhere: the gradient of sums and means.

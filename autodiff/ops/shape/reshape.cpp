@@ -11,7 +11,8 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     throw_op("reshape", "sizes differ", x.shape().text() + " to " + shape.text(),
              std::to_string(x.size()) + " elements");
   return recorded(
-      "reshape", x.view(shape), [from = x.shape()](Backward& b) { b.give(0, b.grad().view(from)); }, x);
+      "reshape", x.view(shape), [from = x.shape()](Backward& b) { b.give(0, b.grad().view(from)); },
+      x);
 }
 
 void register_op_reshape(Registry& registry) {
@@ -27,11 +28,15 @@ void register_op_reshape(Registry& registry) {
   entry.help = "the same elements under another shape";
   entry.cases = [make] {
     return std::vector<OpCase>{make("normal", {4, 6}, {2, 12}), make("odd", {3, 5, 7}, {105}),
-                               make("one element", {1, 1}, Shape{}), make("empty", {0, 6}, {2, 0, 3})};
+                               make("one element", {1, 1}, Shape{}),
+                               make("empty", {0, 6}, {2, 0, 3})};
   };
   entry.misuses = [] {
     return std::vector<OpMisuse>{
-        {"size", [](Device& d) { reshape(Tensor::zeros({4, 6}, DType::f32, d), {5, 5}); },
+        {"size",
+         [](Device& d) {
+           reshape(Tensor::zeros({4, 6}, DType::f32, d), {5, 5});
+         },
          {"reshape", "[4, 6]", "[5, 5]", "24"}},
     };
   };

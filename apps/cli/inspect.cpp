@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "belfry/apps/cli/commands_internal.h"
+#include "belfry/apps/cli/exit_codes.h"
+#include "belfry/core/formats/safetensors.h"
+#include "belfry/towers/checkpoint/checkpoint.h"
+#include "belfry/towers/checkpoint/folder.h"
+
+namespace belfry {
+namespace {
+
+std::string norm_text(const safetensors::Reader& reader, const safetensors::Entry& entry) {
+  if (entry.dtype != "F32") return "";
+  const std::vector<std::byte> bytes = reader.read(entry);
+  double sum = 0;
+  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + i, 4);
+    sum += double{value} * double{value};
+  }
+  return fmt::format("norm {:.6g}", std::sqrt(sum));
+}
+
+void print_tensors(CliContext& context, const std::string& path) {
+  const safetensors::Reader reader(path);
+  context.print("{}: {} tensors\n", path, reader.entries().size());
+  for (const safetensors::Entry& e : reader.entries())
+    context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, Shape(e.shape).text(), norm_text(reader, e));
+}
+
+void print_manifest(CliContext& context, const std::string& path, const Manifest& m) {
+  context.print("{}: format {}, all checksums right\n", path, m.format);
+  context.print("  update {}, {} rows trained, position {} rows, optimizer {}, seed {}\n", m.clocks.update, m.clocks.rows,
+                m.run.position, m.rule, m.seed);
+  context.print("  written by {} towers x {} threads, global batch {}\n", m.towers, m.threads_per_tower, m.run.batch);
+  for (const auto& [name, version] : m.versions) context.print("  {} {}\n", name, version);
+  for (const auto& [hook, state] : m.run.hooks)
+    for (const auto& [key, value] : state) context.print("  {}.{} = {}\n", hook, key, value);
+  for (const FileRecord& f : m.files) print_tensors(context, path + "/" + f.name);
+}
+
+int inspect(CliContext& context, const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) {
+    print_tensors(context, path);
+    return kExitOk;
+  }
+  const std::string found = find_checkpoint(path, false, context.log);
+  print_manifest(context, found, verify_checkpoint(found));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, CliContext& context, int& code) {
+  CLI::App* const command = app.add_subcommand("inspect", "show a checkpoint or a safetensors file");
+  const auto path = std::make_shared<std::string>();
+  command->add_option("path", *path, "checkpoint, folder of checkpoints, or .safetensors file")->required();
+  command->callback([&context, &code, path] { code = inspect(context, *path); });
+}
+
+}  // namespace belfry

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include <memory>
+#include <optional>
+
+#include "belfry/apps/cli/commands_internal.h"
+#include "belfry/apps/cli/exit_codes.h"
+#include "belfry/apps/cli/signals_internal.h"
+#include "belfry/towers/session.h"
+
+namespace belfry {
+namespace {
+
+struct TrainArguments {
+  ConfigArguments config;
+  std::string resume;
+  bool resuming = false, partial = false, print_config = false, log_placement = false;
+};
+
+void print_start(CliContext& context, TrainSession& session) {
+  std::int64_t parameters = 0;
+  const auto arrays = session.group().arrays();
+  for (const GroupArray& a : arrays)
+    if (a.kind == "parameter") parameters += a.shape.size();
+  const LoaderOptions& o = session.loader().options();
+  context.print("{}\n", session.context().describe());
+  context.print("model {}: {} parameters in {} variables; batch {}, {} updates an epoch, {} epochs\n",
+                session.config().model_name, parameters, session.group().variable_names().size(), o.batch,
+                session.loader().batches_per_epoch(), o.epochs);
+  if (session.config().output.empty()) context.print("no output folder: nothing will be saved\n");
+}
+
+void print_test(CliContext& context, TrainSession& session, bool ema) {
+  const EvalReport report = session.evaluate_test(ema);
+  std::string text = fmt::format("test{}: loss {:.4f}", ema ? " (ema)" : "", report.loss);
+  for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
+  context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
+}
+
+int train(CliContext& context, const TrainArguments& arguments) {
+  TrainConfig config = arguments.config.load(context.registry);
+  if (arguments.print_config) {
+    context.put(config.described);
+    return kExitOk;
+  }
+  std::optional<SignalWatch> watch;  // before the work starts: a signal while data is read counts
+  if (!context.io.signal) watch.emplace();
+  TrainSession session(std::move(config), context.log, arguments.log_placement);
+  print_start(context, session);
+  TrainerOptions options;
+  options.resume = !arguments.resuming ? "" : arguments.resume.empty() ? "newest" : arguments.resume;
+  options.partial = arguments.partial;
+  options.out = context.io.out;
+  options.live = context.io.live;
+  options.signal = context.io.signal ? context.io.signal : SignalWatch::pending;
+  const TrainResult result = session.trainer(std::move(options)).run();
+  if (result.signal != 0) return kExitSignal + result.signal;
+  if (session.has_test()) {
+    print_test(context, session, false);
+    if (session.config().optimizer.ema > 0) print_test(context, session, true);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, CliContext& context, int& code) {
+  CLI::App* const command = app.add_subcommand("train", "train the model of a config file");
+  const auto arguments = std::make_shared<TrainArguments>();
+  arguments->config.declare(*command);
+  CLI::Option* const resume =
+      command->add_option("--resume", arguments->resume, "go on from the newest checkpoint of the output folder, or from PATH")
+          ->expected(0, 1)
+          ->type_name("[PATH]");
+  command->add_flag("--partial", arguments->partial, "resume from what fits of another model or optimizer");
+  command->add_flag("--print-config", arguments->print_config, "print the effective config and end");
+  command->add_flag("--log-placement", arguments->log_placement, "list every op of the first update with its devices");
+  command->callback([&context, &code, arguments, resume] {
+    arguments->resuming = resume->count() > 0;
+    code = train(context, *arguments);
+  });
+}
+
+}  // namespace belfry
