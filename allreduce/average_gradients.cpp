@@ -13,21 +13,26 @@ namespace {
 using Lists = std::vector<GradientList>;
 using ByName = std::map<std::string, const Tensor*>;
 
-[[noreturn]] void fail(const std::string& what, const std::string& found, const std::string& expected) {
-  throw GradientError(ErrorText{.what = "average_gradients: " + what, .found = found, .expected = expected});
+[[noreturn]] void fail(const std::string& what, const std::string& found,
+                       const std::string& expected) {
+  throw GradientError(
+      ErrorText{.what = "average_gradients: " + what, .found = found, .expected = expected});
 }
 
 std::vector<double> checked_weights(const Lists& lists, const AverageOptions& options) {
   if (options.weights.empty()) return std::vector<double>(lists.size(), 1.0);
   if (options.weights.size() != lists.size())
-    fail("weights", std::to_string(options.weights.size()) + " weights", std::to_string(lists.size()) + ", one a tower");
+    fail("weights", std::to_string(options.weights.size()) + " weights",
+         std::to_string(lists.size()) + ", one a tower");
   double total = 0;
   for (const double w : options.weights) {
     if (!(w >= 0 && w <= 1e300)) fail("weights", std::to_string(w), "finite numbers, 0 or more");
     total += w;
   }
   if (!(total > 0))
-    throw NumericError(ErrorText{.what = "average_gradients: all weights are 0", .found = "no tower with rows", .expected = "one or more"});
+    throw NumericError(ErrorText{.what = "average_gradients: all weights are 0",
+                                 .found = "no tower with rows",
+                                 .expected = "one or more"});
   return options.weights;
 }
 
@@ -38,16 +43,20 @@ std::vector<ByName> by_name(const Lists& lists) {
     ByName names;
     for (const GradientPair& p : lists[t])
       if (!names.emplace(p.variable, &p.gradient).second)
-        fail("list of tower " + std::to_string(t), "'" + p.variable + "' twice", "each variable once");
+        fail("list of tower " + std::to_string(t), "'" + p.variable + "' twice",
+             "each variable once");
     out.push_back(std::move(names));
   }
   for (std::size_t t = 1; t < out.size(); ++t) {
     for (const auto& [name, g] : out[0])
       if (out[t].count(name) == 0)
-        fail("lists differ", "'" + name + "' is on tower 0 and not on tower " + std::to_string(t), "the same variables on every tower");
+        fail("lists differ", "'" + name + "' is on tower 0 and not on tower " + std::to_string(t),
+             "the same variables on every tower");
     for (const auto& [name, g] : out[t])
       if (out[0].count(name) == 0)
-        fail("lists differ", "'" + name + "' is on tower " + std::to_string(t) + " and not on tower 0", "the same variables on every tower");
+        fail("lists differ",
+             "'" + name + "' is on tower " + std::to_string(t) + " and not on tower 0",
+             "the same variables on every tower");
   }
   return out;
 }
@@ -60,7 +69,8 @@ struct Column {
   std::vector<std::string> lacking;
 };
 
-Column column_of(const std::string& name, const std::vector<ByName>& lists, const std::vector<double>& weights) {
+Column column_of(const std::string& name, const std::vector<ByName>& lists,
+                 const std::vector<double>& weights) {
   Column c{name, {}, nullptr, {}};
   std::size_t first = 0;
   for (std::size_t t = 0; t < lists.size(); ++t) {
@@ -76,17 +86,22 @@ Column column_of(const std::string& name, const std::vector<ByName>& lists, cons
       c.first = g;
       first = t;
     } else if (!(g->shape() == c.first->shape())) {
-      fail("shapes of '" + name + "'", c.first->shape().text() + " on tower " + std::to_string(first) + ", " + g->shape().text() +
-                                           " on tower " + std::to_string(t), "equal shapes");
+      fail("shapes of '" + name + "'",
+           c.first->shape().text() + " on tower " + std::to_string(first) + ", " +
+               g->shape().text() + " on tower " + std::to_string(t),
+           "equal shapes");
     } else if (g->dtype() != c.first->dtype()) {
-      fail("types of '" + name + "'", std::string(name_of(c.first->dtype())) + " and " + std::string(name_of(g->dtype())), "equal types");
+      fail("types of '" + name + "'",
+           std::string(name_of(c.first->dtype())) + " and " + std::string(name_of(g->dtype())),
+           "equal types");
     }
   }
   return c;
 }
 
 template <class T, class Acc>
-void average(const Column& c, const std::vector<double>& weights, Device& device, bool square, AveragedGradients& out) {
+void average(const Column& c, const std::vector<double>& weights, Device& device, bool square,
+             AveragedGradients& out) {
   const auto count = static_cast<std::size_t>(c.first->size());
   Tensor mean = Tensor::empty(c.first->shape(), c.first->dtype(), device);
   Tensor squares = square ? Tensor::empty(c.first->shape(), dtype_of<Acc>(), device) : Tensor();
@@ -101,8 +116,10 @@ void average(const Column& c, const std::vector<double>& weights, Device& device
     device.main().copy(mean.raw(), c.first->raw(), mean.bytes());
     if (square) launch_elements(device.main(), count, SquareList<T, Acc>{c.first->data<T>(), q});
   } else {
-    launch_elements(device.main(), count,
-                    AverageLists<T, Acc>{sources.data(), weights.data(), static_cast<int>(sources.size()), total, mean.data<T>(), q});
+    launch_elements(
+        device.main(), count,
+        AverageLists<T, Acc>{sources.data(), weights.data(), static_cast<int>(sources.size()),
+                             total, mean.data<T>(), q});
   }
   device.main().synchronize();  // the pointer table lives here
   out.mean.emplace_back(mean, c.name);
@@ -112,7 +129,8 @@ void average(const Column& c, const std::vector<double>& weights, Device& device
 std::string list_text(const Column& c, std::size_t towers) {
   std::string text;
   for (const std::string& t : c.lacking) text += (text.empty() ? "" : ", ") + t;
-  return c.name + " (missing on tower" + (c.lacking.size() > 1 ? "s " : " ") + text + " of " + std::to_string(towers) + ")";
+  return c.name + " (missing on tower" + (c.lacking.size() > 1 ? "s " : " ") + text + " of " +
+         std::to_string(towers) + ")";
 }
 
 }  // namespace
@@ -131,22 +149,34 @@ AveragedGradients average_gradients(const Lists& towers, const AverageOptions& o
       out.skipped.push_back(p.variable);
       continue;
     }
-    if (!c.lacking.empty() && options.none == MissingOnSome::reject) partial += (partial.empty() ? "" : "; ") + list_text(c, towers.size());
+    if (!c.lacking.empty() && options.none == MissingOnSome::reject)
+      partial += (partial.empty() ? "" : "; ") + list_text(c, towers.size());
     present.push_back(std::move(c));
   }
   if (present.empty()) throw GradientError("average_gradients: no variable has a gradient: " + all);
-  if (!partial.empty()) throw GradientError("average_gradients: gradients are missing on some towers only: " + partial);
+  if (!partial.empty())
+    throw GradientError("average_gradients: gradients are missing on some towers only: " + partial);
   for (const GradientList& list : towers)
     for (const GradientPair& p : list)
       if (p.gradient.defined()) p.gradient.device().synchronize();
   Device& device = present[0].first->device();
   for (const Column& c : present) {
     switch (c.first->dtype()) {
-      case DType::f32: average<float, float>(c, weights, device, options.include_square, out); break;
-      case DType::f64: average<double, double>(c, weights, device, options.include_square, out); break;
-      case DType::bf16: average<BFloat16, float>(c, weights, device, options.include_square, out); break;
-      case DType::f16: average<Half, float>(c, weights, device, options.include_square, out); break;
-      default: fail("type of '" + c.name + "'", std::string(name_of(c.first->dtype())), "a floating-point type");
+      case DType::f32:
+        average<float, float>(c, weights, device, options.include_square, out);
+        break;
+      case DType::f64:
+        average<double, double>(c, weights, device, options.include_square, out);
+        break;
+      case DType::bf16:
+        average<BFloat16, float>(c, weights, device, options.include_square, out);
+        break;
+      case DType::f16:
+        average<Half, float>(c, weights, device, options.include_square, out);
+        break;
+      default:
+        fail("type of '" + c.name + "'", std::string(name_of(c.first->dtype())),
+             "a floating-point type");
     }
   }
   return out;

@@ -31,14 +31,16 @@ struct AveragedGradients {
 };
 
 // Averages the towers' gradients of each variable, paired by name, on the first tower's device:
-// mean = sum w_t g_t, square = sum w_t g_t^2 with weights adding to 1, in a binary tree over towers.
-// f16, bf16 and f32 are added in f32 and f64 in f64; the mean has the input's type, the square f32
-// (f64). A tower of weight 0 counts as having no rows. One list is returned as it is, bit for bit.
-// The mean of squares depends on how the rows are split over towers, by nature.
+// mean = sum w_t g_t, square = sum w_t g_t^2 with weights adding to 1, in a binary tree over
+// towers. f16, bf16 and f32 are added in f32 and f64 in f64; the mean has the input's type, the
+// square f32 (f64). A tower of weight 0 counts as having no rows. One list is returned as it is,
+// bit for bit. The mean of squares depends on how the rows are split over towers, by nature.
 //
 // Absent on all towers: skipped. Absent on some: GradientError naming each variable and tower, or
 // counted as 0. Also GradientError: no lists, no gradient at all, a variable in some lists only or
-// twice in one, unequal shapes or types. NumericError: all weights 0. Waits for the towers' devices.
-AveragedGradients average_gradients(const std::vector<GradientList>& towers, const AverageOptions& options = {});
+// twice in one, unequal shapes or types. NumericError: all weights 0. Waits for the towers'
+// devices.
+AveragedGradients average_gradients(const std::vector<GradientList>& towers,
+                                    const AverageOptions& options = {});
 
 }  // namespace belfry

@@ -5,8 +5,8 @@
 
 namespace belfry {
 
-// mean[i] = tree over k of w_k g_k[i], divided by `total`; square[i] the same of g_k^2. Null sources
-// are zeros that count (none = zero); weight 0 is left out.
+// mean[i] = tree over k of w_k g_k[i], divided by `total`; square[i] the same of g_k^2. Null
+// sources are zeros that count (none = zero); weight 0 is left out.
 template <class T, class Acc>
 struct AverageLists {
   static constexpr const char* name = "average_lists";
@@ -23,7 +23,8 @@ struct AverageLists {
     int depth = 0;
     for (int k = 0; k < n; ++k) {
       Acc v = leaf(k);
-      for (unsigned bits = static_cast<unsigned>(k); (bits & 1u) != 0; bits >>= 1) v = sums[--depth] + v;
+      for (unsigned bits = static_cast<unsigned>(k); (bits & 1u) != 0; bits >>= 1)
+        v = sums[--depth] + v;
       sums[depth++] = v;
     }
     Acc v = sums[--depth];
@@ -32,10 +33,13 @@ struct AverageLists {
   }
 
   BELFRY_HD void operator()(std::size_t i) const {
-    const auto at = [&](int k) { return sources[k] == nullptr || !(weights[k] > 0) ? Acc(0) : static_cast<Acc>(sources[k][i]); };
+    const auto at = [&](int k) {
+      return sources[k] == nullptr || !(weights[k] > 0) ? Acc(0) : static_cast<Acc>(sources[k][i]);
+    };
     const Acc w = static_cast<Acc>(total);
     mean[i] = static_cast<T>(tree([&](int k) { return static_cast<Acc>(weights[k]) * at(k); }) / w);
-    if (square != nullptr) square[i] = tree([&](int k) { return static_cast<Acc>(weights[k]) * at(k) * at(k); }) / w;
+    if (square != nullptr)
+      square[i] = tree([&](int k) { return static_cast<Acc>(weights[k]) * at(k) * at(k); }) / w;
   }
 
   void touches(Touches& t, std::size_t count) const {
@@ -56,7 +60,9 @@ struct SquareList {
     const Acc v = static_cast<Acc>(g[i]);
     square[i] = v * v;
   }
-  void touches(Touches& t, std::size_t n) const { t.reads(g, n * sizeof(T)).writes(square, n * sizeof(Acc)); }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(g, n * sizeof(T)).writes(square, n * sizeof(Acc));
+  }
 };
 
 }  // namespace belfry

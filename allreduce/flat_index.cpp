@@ -27,7 +27,8 @@ FlatIndex::FlatIndex(const std::vector<std::string>& names, const std::vector<Sh
     const std::size_t end = (b + 1) * kBlock;
     for (; v < variables_.size() && variables_[v].offset < end; ++v) {
       const std::size_t first = std::max(variables_[v].offset, b * kBlock);
-      const std::size_t last = std::min(variables_[v].offset + up(variables_[v].size, kVariableAlign), end);
+      const std::size_t last =
+          std::min(variables_[v].offset + up(variables_[v].size, kVariableAlign), end);
       if (last > first) segments_.push_back({static_cast<int>(v), first, last - first});
       if (variables_[v].offset + variables_[v].size > end) break;  // goes on in the next block
     }
@@ -42,7 +43,9 @@ int FlatIndex::find(const std::string& name) const {
 }
 
 std::vector<Bucket> plan_buckets(std::size_t blocks, std::size_t first_bytes, std::size_t bytes) {
-  const auto in_blocks = [](std::size_t b) { return std::max<std::size_t>(1, b / (kBlock * sizeof(float))); };
+  const auto in_blocks = [](std::size_t b) {
+    return std::max<std::size_t>(1, b / (kBlock * sizeof(float)));
+  };
   std::vector<Bucket> out;
   for (std::size_t at = 0; at < blocks;) {
     const std::size_t n = std::min(in_blocks(out.empty() ? first_bytes : bytes), blocks - at);
@@ -55,7 +58,8 @@ std::vector<Bucket> plan_buckets(std::size_t blocks, std::size_t first_bytes, st
 Bucket slice_of(const Bucket& bucket, int rank, int members) {
   const auto n = static_cast<std::size_t>(members), r = static_cast<std::size_t>(rank);
   const std::size_t each = (bucket.blocks + n - 1) / n;
-  const std::size_t first = std::min(r * each, bucket.blocks), last = std::min(first + each, bucket.blocks);
+  const std::size_t first = std::min(r * each, bucket.blocks),
+                    last = std::min(first + each, bucket.blocks);
   return {bucket.first + first, last - first};
 }
 

@@ -8,7 +8,7 @@
 
 namespace belfry {
 
-inline constexpr std::size_t kBlock = 4096;      // elements; the unit of ownership and statistics
+inline constexpr std::size_t kBlock = 4096;        // elements; the unit of ownership and statistics
 inline constexpr std::size_t kVariableAlign = 64;  // elements; so that a lane never changes
 
 // A variable's place in flat memory.

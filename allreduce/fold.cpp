@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/allreduce/fold.h"
 
-
 namespace belfry {
 namespace {
 
 template <int N>
 void launch_n(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
-  const FoldSegments<N> g{f.segments, f.plan, f.sources, f.square_in, f.parts, f.totals, f.param,
-                          f.mean,     f.square, f.stats, f.origin,    f.n,     f.config};
+  const FoldSegments<N> g{f.segments, f.plan,   f.sources, f.square_in, f.parts, f.totals, f.param,
+                          f.mean,     f.square, f.stats,   f.origin,    f.n,     f.config};
   launch_rows(stream, rows, g);
 }
 
@@ -18,15 +17,24 @@ void launch_fold(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
   bool all = true;
   for (int k = 0; k < f.n; ++k) all = all && f.sources[k] != nullptr;
   switch (all ? f.n : 0) {
-    case 1: return launch_n<1>(stream, rows, f);
-    case 2: return launch_n<2>(stream, rows, f);
-    case 3: return launch_n<3>(stream, rows, f);
-    case 4: return launch_n<4>(stream, rows, f);
-    case 5: return launch_n<5>(stream, rows, f);
-    case 6: return launch_n<6>(stream, rows, f);
-    case 7: return launch_n<7>(stream, rows, f);
-    case 8: return launch_n<8>(stream, rows, f);
-    default: return launch_rows(stream, rows, f);
+    case 1:
+      return launch_n<1>(stream, rows, f);
+    case 2:
+      return launch_n<2>(stream, rows, f);
+    case 3:
+      return launch_n<3>(stream, rows, f);
+    case 4:
+      return launch_n<4>(stream, rows, f);
+    case 5:
+      return launch_n<5>(stream, rows, f);
+    case 6:
+      return launch_n<6>(stream, rows, f);
+    case 7:
+      return launch_n<7>(stream, rows, f);
+    case 8:
+      return launch_n<8>(stream, rows, f);
+    default:
+      return launch_rows(stream, rows, f);
   }
 }
 

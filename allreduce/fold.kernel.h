@@ -1,90 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cmath>
-
+#include "belfry/allreduce/fold_types.h"
+#include "belfry/allreduce/tree.kernel.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
-
-// The device part of the round record: what only the device knows of one tower's update.
-struct DevicePart {
-  float weight = 0;  // sum of its units' loss weights
-  float loss = 0;    // sum of weight * mean loss
-};
-
-// Sums over all towers, in tower order.
-struct Totals {
-  float weight = 0;
-  float loss = 0;  // weighted mean; not finite when any unit's is not
-};
-
-// Per variable: what the fold does with it.
-struct FoldPlan {
-  float l2 = 0;
-  float multiplier = 1;
-  float present = 0;
-};
-
-// Per segment: sums over its elements, each in the order of a team's fold.
-struct SegmentStats {
-  float raw = 0;      // mean^2 before l2, multiplier, clipping
-  float units = 0;    // q, the mean of squares: sum_u (W_u / W) g_u^2
-  float clipped = 0;  // mean^2 as the norm clip sees it
-  float theta = 0;    // l2 / 2 * parameter^2
-  float bad = 0;      // non-finite elements of the mean
-};
-
-struct SegmentRef {
-  std::size_t offset;  // elements, in the flat arrays
-  unsigned size;
-  int variable;
-};
-
-struct FoldConfig {
-  float value_clip = 0;   // 0: off
-  bool divide = true;     // false for a lone unit, whose gradient is the mean already
-  bool statistics = false;  // raw (and with it the guard) is wanted
-  bool squares = false;     // q is wanted
-  bool shaped = false;      // l2, a multiplier or value clipping acts somewhere
-};
-
-// Adds up N leaves as a binary tree over their index: pairs (2i, 2i+1) at each level, a missing
-// partner passes through. `leaf(k)` gives leaf k; `has(k)` whether it exists.
-template <int First, int Count, class Leaf>
-BELFRY_HD inline float tree_sum(const Leaf& leaf) {
-  if constexpr (Count == 1) {
-    return leaf(First);
-  } else {
-    constexpr int half = Count <= 2 ? 1 : (Count <= 4 ? 2 : (Count <= 8 ? 4 : 8));
-    return tree_sum<First, half>(leaf) + tree_sum<First + half, Count - half>(leaf);
-  }
-}
-
-// The same tree for any N, with absent leaves passed over: a binary counter of partial sums.
-template <class Leaf, class Has>
-BELFRY_HD inline float tree_sum_any(int n, const Leaf& leaf, const Has& has) {
-  float sums[32];
-  bool full[32];
-  int depth = 0;
-  for (int k = 0; k < n; ++k) {
-    bool there = has(k);
-    float v = there ? leaf(k) : 0.f;
-    for (unsigned bits = static_cast<unsigned>(k); (bits & 1u) != 0; bits >>= 1) {
-      --depth;
-      v = full[depth] ? (there ? sums[depth] + v : sums[depth]) : v;
-      there = there || full[depth];
-    }
-    sums[depth] = v;
-    full[depth++] = there;
-  }
-  float v = 0;
-  bool there = false;
-  while (depth-- > 0) {
-    v = full[depth] ? (there ? sums[depth] + v : sums[depth]) : v;
-    there = there || full[depth];
-  }
-  return v;
-}
 
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
 // segment. All arrays begin at element `origin`. Sources hold s_u = W_u g_u; N = 0 is any number of
@@ -100,8 +20,8 @@ struct FoldSegments {
   const Totals* totals;
   const float* param;
   float* mean;
-  float* square;                  // null: not kept
-  SegmentStats* stats;            // one a segment, as `segments`
+  float* square;        // null: not kept
+  SegmentStats* stats;  // one a segment, as `segments`
   std::size_t origin;
   int n;
   FoldConfig config;
@@ -125,7 +45,9 @@ struct FoldSegments {
       const float* local[kSources];
       for (int k = 0; k < N; ++k) local[k] = sources[k] + from;
       const auto has = [this](int k) { return sources[k] != nullptr; };
-      const auto at = [&](int k, std::size_t i) { return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i]; };
+      const auto at = [&](int k, std::size_t i) {
+        return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i];
+      };
       const float w = totals->weight;
       float* out = mean + from;
       const bool divide = config.divide;
@@ -137,7 +59,8 @@ struct FoldSegments {
       if (config.statistics) {
         st.raw = team.template sum<float>(seg.size, [&](std::size_t i) { return out[i] * out[i]; });
         if (!(st.raw < 3e38f))  // some element is not finite, or its square overflows: count
-          st.bad = team.template sum<float>(seg.size, [&](std::size_t i) { return out[i] - out[i] == 0 ? 0.f : 1.f; });
+          st.bad = team.template sum<float>(
+              seg.size, [&](std::size_t i) { return out[i] - out[i] == 0 ? 0.f : 1.f; });
       }
       st.clipped = st.raw;
       if (config.shaped) shape(team, seg.size, p, param + from, out, st);
@@ -146,7 +69,8 @@ struct FoldSegments {
   }
 
   template <class Team, class At, class Has>
-  BELFRY_HD float fold_squares(Team& team, std::size_t from, std::size_t size, float w, const At& at, const Has& has) const {
+  BELFRY_HD float fold_squares(Team& team, std::size_t from, std::size_t size, float w,
+                               const At& at, const Has& has) const {
     const auto q = [&](std::size_t i) {
       const auto leaf = [&](int k) {
         if (square_in != nullptr) return square_in[k][from + i];
@@ -162,10 +86,12 @@ struct FoldSegments {
   }
 
   template <class Team>
-  BELFRY_HD void shape(Team& team, std::size_t size, const FoldPlan& p, const float* theta, float* out, SegmentStats& st) const {
+  BELFRY_HD void shape(Team& team, std::size_t size, const FoldPlan& p, const float* theta,
+                       float* out, SegmentStats& st) const {
     const float limit = config.value_clip;
     if (p.l2 != 0)
-      st.theta = 0.5f * p.l2 * team.template sum<float>(size, [&](std::size_t i) { return theta[i] * theta[i]; });
+      st.theta = 0.5f * p.l2 *
+                 team.template sum<float>(size, [&](std::size_t i) { return theta[i] * theta[i]; });
     team.each(size, [&](std::size_t i) {
       float m = out[i];
       if (p.l2 != 0) m += p.l2 * theta[i];

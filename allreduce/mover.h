@@ -19,7 +19,7 @@ struct FlatPlan {
   FlatIndex index;
   std::vector<Bucket> buckets;
   int towers = 1;
-  int states = 0;            // arrays of optimizer state
+  int states = 0;             // arrays of optimizer state
   bool keep_squares = false;  // the mean of squares is kept for the rule
   bool unit_squares = false;  // towers have several units and sum their squares themselves
   bool ema = false;
@@ -44,10 +44,10 @@ struct Work {
 class Mover {
  public:
   virtual ~Mover() = default;
-  virtual float* gradient() = 0;         // this tower's own, whole; starts as zeros
-  virtual float* unit_squares() = 0;     // null without FlatPlan::unit_squares
-  virtual float* parameters() = 0;       // what this tower's ops read
-  virtual DevicePart* part() = 0;        // this tower's part of the record
+  virtual float* gradient() = 0;          // this tower's own, whole; starts as zeros
+  virtual float* unit_squares() = 0;      // null without FlatPlan::unit_squares
+  virtual float* parameters() = 0;        // what this tower's ops read
+  virtual DevicePart* part() = 0;         // this tower's part of the record
   virtual const DevicePart* parts() = 0;  // all towers', complete once a fold has begun
 
   // Before forward. `whole`: no fold starts before every tower has ended its backward pass, because
@@ -55,15 +55,15 @@ class Mover {
   virtual void start(std::int64_t update, bool whole) = 0;
   // has_rows[t]: whether tower t takes part. After the record has been exchanged.
   virtual void begin_exchange(const std::vector<char>& has_rows) = 0;
-  virtual void bucket_ready(int bucket) = 0;   // this tower's gradient of it is on the main stream
-  virtual bool next_fold(Work& work) = 0;      // waits until some blocks can be folded; false: no more
-  virtual void fail() = 0;                     // this tower threw after the record: nobody may update
+  virtual void bucket_ready(int bucket) = 0;  // this tower's gradient of it is on the main stream
+  virtual bool next_fold(Work& work) = 0;  // waits until some blocks can be folded; false: no more
+  virtual void fail() = 0;                 // this tower threw after the record: nobody may update
   // After the last fold: everybody's statistics, on the main stream; then any_failed() is known.
   virtual const SegmentStats* gather_statistics() = 0;
-  virtual bool any_failed() const = 0;         // with `whole`, known since the first fold
-  virtual SegmentStats* statistics() = 0;      // where folds put theirs
+  virtual bool any_failed() const = 0;     // with `whole`, known since the first fold
+  virtual SegmentStats* statistics() = 0;  // where folds put theirs
   virtual bool next_update(Work& work) = 0;
-  virtual void finish(bool updated) = 0;       // makes the new parameters visible to all towers
+  virtual void finish(bool updated) = 0;  // makes the new parameters visible to all towers
   // Whole arrays of the group, between updates; every tower calls, each writes or reads its part.
   virtual void read(FlatArray what, int k, float* whole) = 0;
   virtual void write(FlatArray what, int k, const float* whole) = 0;
@@ -94,7 +94,7 @@ struct TransportEntry {
 
 // Owners over a Communicator: every tower folds and updates its slice of each bucket, on whatever
 // device it is. The way of GPUs, and of `variables = replicated`.
-std::unique_ptr<Mover> make_sliced_mover(const FlatPlan& plan, Device& device, Communicator& comm, Control& control,
-                                         double delay_seconds);
+std::unique_ptr<Mover> make_sliced_mover(const FlatPlan& plan, Device& device, Communicator& comm,
+                                         Control& control, double delay_seconds);
 
 }  // namespace belfry

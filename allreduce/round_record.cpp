@@ -37,14 +37,16 @@ std::vector<std::byte> HostPart::encode() const {
   const Head head{update, rows, signature, flags, units};
   std::vector<std::byte> out(sizeof head + presence.size() * 8);
   std::memcpy(out.data(), &head, sizeof head);
-  if (!presence.empty()) std::memcpy(out.data() + sizeof head, presence.data(), presence.size() * 8);
+  if (!presence.empty())
+    std::memcpy(out.data() + sizeof head, presence.data(), presence.size() * 8);
   return out;
 }
 
 HostPart HostPart::decode(std::span<const std::byte> bytes) {
   Head head{};
   if (bytes.size() < sizeof head || (bytes.size() - sizeof head) % 8 != 0)
-    throw CommError(ErrorText{.what = "round record of another size", .found = std::to_string(bytes.size()) + " bytes"});
+    throw CommError(ErrorText{.what = "round record of another size",
+                              .found = std::to_string(bytes.size()) + " bytes"});
   std::memcpy(&head, bytes.data(), sizeof head);
   HostPart part;
   part.update = head.update;
@@ -53,12 +55,13 @@ HostPart HostPart::decode(std::span<const std::byte> bytes) {
   part.units = head.units;
   part.signature = head.signature;
   part.presence.resize((bytes.size() - sizeof head) / 8);
-  if (!part.presence.empty()) std::memcpy(part.presence.data(), bytes.data() + sizeof head, part.presence.size() * 8);
+  if (!part.presence.empty())
+    std::memcpy(part.presence.data(), bytes.data() + sizeof head, part.presence.size() * 8);
   return part;
 }
 
-Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index, const std::vector<char>& trainable,
-                MissingOnSome missing) {
+Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
+                const std::vector<char>& trainable, MissingOnSome missing) {
   Decision d;
   const std::size_t n = index.variables().size();
   d.present.assign(n, 0);
@@ -66,8 +69,9 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index, cons
     d.units += p.units;
     if ((p.flags & HostPart::kThrew) != 0) d.threw = true;
     if (p.update != parts[0].update)
-      throw CommError(ErrorText{.what = "towers are in different updates",
-                                .found = std::to_string(p.update) + " and " + std::to_string(parts[0].update)});
+      throw CommError(
+          ErrorText{.what = "towers are in different updates",
+                    .found = std::to_string(p.update) + " and " + std::to_string(parts[0].update)});
   }
   if (d.threw) {
     d.kind = Decision::Kind::refuse;
@@ -90,8 +94,9 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index, cons
     any = true;
     d.present[v] = 1;
     if (!lacking.empty() && missing == MissingOnSome::reject)
-      faults.push_back(index.variables()[v].name + " (missing on tower" + (lacking.size() > 1 ? "s " : " ") +
-                       join(lacking, ", ") + " of " + std::to_string(parts.size()) + ")");
+      faults.push_back(index.variables()[v].name + " (missing on tower" +
+                       (lacking.size() > 1 ? "s " : " ") + join(lacking, ", ") + " of " +
+                       std::to_string(parts.size()) + ")");
   }
   if (!any) {
     std::vector<std::string> names;

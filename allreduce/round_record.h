@@ -17,9 +17,9 @@ struct HostPart {
   std::int64_t update = 0;
   std::int64_t rows = 0;
   std::uint32_t flags = 0;
-  std::uint32_t units = 0;                // backward passes that will contribute
-  std::uint64_t signature = 0;            // of what was recorded; equal signatures replay one graph
-  std::vector<std::uint64_t> presence;    // one bit a variable, flat order
+  std::uint32_t units = 0;              // backward passes that will contribute
+  std::uint64_t signature = 0;          // of what was recorded; equal signatures replay one graph
+  std::vector<std::uint64_t> presence;  // one bit a variable, flat order
   bool has(int variable) const;
   void set(int variable);
   std::vector<std::byte> encode() const;
@@ -29,15 +29,15 @@ struct HostPart {
 // What all towers do in this update: a pure function of the gathered parts, so all decide alike.
 struct Decision {
   enum class Kind : std::uint8_t { apply, refuse } kind = Kind::apply;
-  std::string error;                 // refuse, when a gradient is missing: the GradientError's text
-  bool threw = false;                // refuse, because a tower threw
-  std::vector<char> present;         // one a variable: averaged and updated
-  std::vector<int> skipped;          // absent on every tower with rows, and trainable
+  std::string error;          // refuse, when a gradient is missing: the GradientError's text
+  bool threw = false;         // refuse, because a tower threw
+  std::vector<char> present;  // one a variable: averaged and updated
+  std::vector<int> skipped;   // absent on every tower with rows, and trainable
   std::uint32_t units = 0;
 };
 
 // `trainable[v]` is false for variables nobody differentiates: absent without a word.
-Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index, const std::vector<char>& trainable,
-                MissingOnSome missing);
+Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
+                const std::vector<char>& trainable, MissingOnSome missing);
 
 }  // namespace belfry

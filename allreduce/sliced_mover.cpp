@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "belfry/allreduce/mover.h"
 #include "belfry/autodiff/tensor.h"
+#include "belfry/core/delay.h"
 
 namespace belfry {
 namespace {
@@ -12,8 +13,14 @@ enum CommKind : std::uint32_t { kParts = 1, kExchange, kSquares, kStatistics, kG
 
 class SlicedMover : public Mover {
  public:
-  SlicedMover(const FlatPlan& plan, Device& device, Communicator& comm, Control& control, double delay)
-      : plan_(plan), device_(device), comm_(comm), control_(control), stream_(device.stream(1)), delay_seconds_(delay) {
+  SlicedMover(const FlatPlan& plan, Device& device, Communicator& comm, Control& control,
+              double delay)
+      : plan_(plan),
+        device_(device),
+        comm_(comm),
+        control_(control),
+        stream_(device.stream(1)),
+        delay_seconds_(delay) {
     const auto n = static_cast<std::size_t>(comm.size());
     for (const Bucket& b : plan.buckets) {
       slices_.push_back(slice_of(b, comm.rank(), comm.size()));
@@ -26,7 +33,8 @@ class SlicedMover : public Mover {
     param_ = flat(plan.index.elements());
     mean_ = flat(owned_);
     received_ = flat(owned_ * n);
-    if (plan.unit_squares) unit_squares_ = flat(plan.index.elements()), received_squares_ = flat(owned_ * n);
+    if (plan.unit_squares)
+      unit_squares_ = flat(plan.index.elements()), received_squares_ = flat(owned_ * n);
     if (plan.keep_squares) square_ = flat(owned_);
     if (plan.ema) ema_ = flat(owned_);
     for (int k = 0; k < plan.states; ++k) states_.push_back(flat(owned_));
@@ -40,11 +48,15 @@ class SlicedMover : public Mover {
   ~SlicedMover() override { stream_->synchronize(); }
 
   float* gradient() override { return gradient_.data<float>(); }
-  float* unit_squares() override { return plan_.unit_squares ? unit_squares_.data<float>() : nullptr; }
+  float* unit_squares() override {
+    return plan_.unit_squares ? unit_squares_.data<float>() : nullptr;
+  }
   float* parameters() override { return param_.data<float>(); }
   DevicePart* part() override { return all_parts() + comm_.rank(); }
   const DevicePart* parts() override { return all_parts(); }
-  SegmentStats* statistics() override { return reinterpret_cast<SegmentStats*>(stats_.data<float>()); }
+  SegmentStats* statistics() override {
+    return reinterpret_cast<SegmentStats*>(stats_.data<float>());
+  }
 
   void start(std::int64_t update, bool) override {
     update_ = update;
@@ -74,8 +86,9 @@ class SlicedMover : public Mover {
   }
 
   bool next_fold(Work& work) override {
-    if (!delayed_) delay();
-    while (folded_ < slices_.size() && slices_[folded_].blocks == 0) device_.main().wait(*moved_[folded_++]);
+    if (!std::exchange(delayed_, true)) delay(delay_seconds_);
+    while (folded_ < slices_.size() && slices_[folded_].blocks == 0)
+      device_.main().wait(*moved_[folded_++]);
     if (folded_ == slices_.size()) return false;
     device_.main().wait(*moved_[folded_]);
     fill(work, folded_++);
@@ -88,12 +101,14 @@ class SlicedMover : public Mover {
   const SegmentStats* gather_statistics() override {
     device_.main().record(*updated_);
     stream_->wait(*updated_);
-    comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(), static_cast<std::size_t>(stats_.size()), Reduce::sum,
+    comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(),
+                     static_cast<std::size_t>(stats_.size()), Reduce::sum,
                      {kStatistics, -1, update_});
     stream_->record(*gathered_);
     device_.main().wait(*gathered_);
     const std::byte mine{static_cast<unsigned char>(failed_ ? 1 : 0)};
-    for (const auto& theirs : control_.all_gather({&mine, 1})) failed_ = failed_ || theirs.at(0) != std::byte{0};
+    for (const auto& theirs : control_.all_gather({&mine, 1}))
+      failed_ = failed_ || theirs.at(0) != std::byte{0};
     return statistics();
   }
 
@@ -110,9 +125,13 @@ class SlicedMover : public Mover {
     stream_->wait(*updated_);
     for (std::size_t b = 0; b < slices_.size(); ++b) {
       const float* mine = param_.data<float>() + slices_[b].first * kBlock;
-      move(b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
-           [&](int p) { return param_.data<float>() + slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock; },
-           [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; });
+      move(
+          b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
+          [&](int p) {
+            return param_.data<float>() +
+                   slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock;
+          },
+          [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; });
     }
     stream_->record(*gathered_);
     device_.main().wait(*gathered_);  // on the device: the next forward reads them
@@ -125,7 +144,9 @@ class SlicedMover : public Mover {
       if (comm_.rank() == 0) device_.main().copy(whole, param_.raw(), param_.bytes());
     } else {
       for (std::size_t b = 0; b < slices_.size(); ++b)
-        device_.main().copy(whole + slices_[b].first * kBlock, array(what, k).data<float>() + compact_[b], slices_[b].blocks * kBlock * sizeof(float));
+        device_.main().copy(whole + slices_[b].first * kBlock,
+                            array(what, k).data<float>() + compact_[b],
+                            slices_[b].blocks * kBlock * sizeof(float));
     }
     device_.synchronize();
   }
@@ -135,7 +156,9 @@ class SlicedMover : public Mover {
       device_.main().copy(param_.raw(), whole, param_.bytes());
     } else {
       for (std::size_t b = 0; b < slices_.size(); ++b)
-        device_.main().copy(array(what, k).data<float>() + compact_[b], whole + slices_[b].first * kBlock, slices_[b].blocks * kBlock * sizeof(float));
+        device_.main().copy(array(what, k).data<float>() + compact_[b],
+                            whole + slices_[b].first * kBlock,
+                            slices_[b].blocks * kBlock * sizeof(float));
     }
     device_.synchronize();
   }
@@ -143,7 +166,9 @@ class SlicedMover : public Mover {
  private:
   static constexpr std::size_t kStatFloats = sizeof(SegmentStats) / sizeof(float);
 
-  Tensor flat(std::size_t n) { return Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_); }
+  Tensor flat(std::size_t n) {
+    return Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
+  }
   DevicePart* all_parts() { return reinterpret_cast<DevicePart*>(parts_.data<float>()); }
 
   void make_tables(std::size_t n) {
@@ -158,7 +183,8 @@ class SlicedMover : public Mover {
 
   // One all-to-all of slices of bucket b; the own slice stays where it is.
   template <class From, class FromBlocks, class To, class ToBlocks>
-  void move(std::size_t b, std::uint32_t kind, From from, FromBlocks from_blocks, To to, ToBlocks to_blocks) {
+  void move(std::size_t b, std::uint32_t kind, From from, FromBlocks from_blocks, To to,
+            ToBlocks to_blocks) {
     std::vector<const void*> send;
     std::vector<void*> recv;
     std::vector<std::size_t> send_bytes, recv_bytes;
@@ -169,18 +195,26 @@ class SlicedMover : public Mover {
       recv.push_back(to(p));
       recv_bytes.push_back(to_blocks(p) * on);
     }
-    comm_.exchange(*stream_, send, send_bytes, recv, recv_bytes, {kind, static_cast<std::int32_t>(b), update_});
+    comm_.exchange(*stream_, send, send_bytes, recv, recv_bytes,
+                   {kind, static_cast<std::int32_t>(b), update_});
   }
 
   void issue(std::size_t b) {
     device_.main().record(*ready_[b]);
     stream_->wait(*ready_[b]);
-    if (b == 0) comm_.all_gather(*stream_, part(), all_parts(), sizeof(DevicePart), {kParts, -1, update_});
+    if (b == 0)
+      comm_.all_gather(*stream_, part(), all_parts(), sizeof(DevicePart), {kParts, -1, update_});
     const auto send = [&](Tensor& out, Tensor& in, std::uint32_t kind) {
-      move(b, kind, [&](int p) { return out.data<float>() + slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock; },
-           [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; },
-           [&](int p) { return in.data<float>() + static_cast<std::size_t>(p) * owned_ + compact_[b]; },
-           [&](int) { return slices_[b].blocks; });
+      move(
+          b, kind,
+          [&](int p) {
+            return out.data<float>() + slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock;
+          },
+          [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; },
+          [&](int p) {
+            return in.data<float>() + static_cast<std::size_t>(p) * owned_ + compact_[b];
+          },
+          [&](int) { return slices_[b].blocks; });
     };
     send(gradient_, received_, kExchange);
     if (plan_.unit_squares) send(unit_squares_, received_squares_, kSquares);
@@ -189,21 +223,18 @@ class SlicedMover : public Mover {
 
   Tensor& array(FlatArray what, int k) {
     switch (what) {
-      case FlatArray::mean: return mean_;
-      case FlatArray::square: return square_;
-      case FlatArray::ema: return ema_;
-      case FlatArray::parameter: return param_;
-      case FlatArray::state: break;
+      case FlatArray::mean:
+        return mean_;
+      case FlatArray::square:
+        return square_;
+      case FlatArray::ema:
+        return ema_;
+      case FlatArray::parameter:
+        return param_;
+      case FlatArray::state:
+        break;
     }
     return states_.at(static_cast<std::size_t>(k));
-  }
-
-  void delay() {
-    delayed_ = true;
-    if (delay_seconds_ <= 0) return;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(delay_seconds_);
-    while (std::chrono::steady_clock::now() < until) {
-    }
   }
 
   void fill(Work& w, std::size_t b) {
@@ -225,10 +256,11 @@ class SlicedMover : public Mover {
   Control& control_;
   std::unique_ptr<Stream> stream_;  // communication
   double delay_seconds_;
-  std::vector<Bucket> slices_;          // this tower's part of each bucket
-  std::vector<std::size_t> compact_;    // where it starts in this tower's own arrays
+  std::vector<Bucket> slices_;        // this tower's part of each bucket
+  std::vector<std::size_t> compact_;  // where it starts in this tower's own arrays
   std::size_t owned_ = 0;
-  Tensor gradient_, unit_squares_, param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_;
+  Tensor gradient_, unit_squares_, param_, mean_, square_, ema_, received_, received_squares_,
+      parts_, stats_;
   std::vector<Tensor> states_;
   std::vector<std::vector<const float*>> sources_, squares_in_;
   std::vector<std::vector<float*>> state_tables_;
@@ -242,8 +274,8 @@ class SlicedMover : public Mover {
 
 }  // namespace
 
-std::unique_ptr<Mover> make_sliced_mover(const FlatPlan& plan, Device& device, Communicator& comm, Control& control,
-                                         double delay_seconds) {
+std::unique_ptr<Mover> make_sliced_mover(const FlatPlan& plan, Device& device, Communicator& comm,
+                                         Control& control, double delay_seconds) {
   return std::make_unique<SlicedMover>(plan, device, comm, control, delay_seconds);
 }
 

@@ -9,12 +9,12 @@ namespace belfry {
 
 // What all towers conclude from one update's statistics, equal bit for bit on each.
 struct Verdict {
-  float norm = 0;    // of the mean as clipping sees it
-  float clip = 1;    // factor every update is scaled by
-  float raw = 0;     // T = |mean|^2 before l2, multipliers, clipping
-  float units = 0;   // L = sum_u (W_u / W) |g_u|^2
-  float theta = 0;   // the l2 term of the reported loss
-  float bad = 0;     // non-finite elements
+  float norm = 0;   // of the mean as clipping sees it
+  float clip = 1;   // factor every update is scaled by
+  float raw = 0;    // T = |mean|^2 before l2, multipliers, clipping
+  float units = 0;  // L = sum_u (W_u / W) |g_u|^2
+  float theta = 0;  // the l2 term of the reported loss
+  float bad = 0;    // non-finite elements
 };
 
 // parts -> totals, in tower order. One element.
@@ -45,12 +45,16 @@ struct AddUnit {
   DevicePart* part;
   bool first;
   BELFRY_HD void operator()(std::size_t) const {
-    const float w = *weight, l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
+    const float w = *weight,
+                l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
     part->weight = first ? w : part->weight + w;
     part->loss = first ? l : part->loss + l;
   }
   void touches(Touches& t, std::size_t) const {
-    t.reads(mean, sizeof(float)).reads(weight, sizeof(float)).reads(part, sizeof(DevicePart)).writes(part, sizeof(DevicePart));
+    t.reads(mean, sizeof(float))
+        .reads(weight, sizeof(float))
+        .reads(part, sizeof(DevicePart))
+        .writes(part, sizeof(DevicePart));
   }
 };
 
@@ -68,7 +72,8 @@ struct ReachVerdict {
     v.units = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].units; });
     v.theta = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].theta; });
     v.bad = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].bad; });
-    const float c = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].clipped; });
+    const float c =
+        team.template sum<float>(segments, [&](std::size_t i) { return stats[i].clipped; });
     v.norm = std::sqrt(c);
     v.clip = clip_norm > 0 && v.norm > clip_norm ? clip_norm / v.norm : 1.f;
     team.each(1, [&](std::size_t) { *verdict = v; });
@@ -92,9 +97,13 @@ struct AddUnitGradient {
     squares[i] = first ? q : squares[i] + q;
   }
   void touches(Touches& t, std::size_t n) const {
-    t.reads(x, n * 4).reads(weight, 4).reads(sum, n * 4).reads(squares, n * 4).writes(sum, n * 4).writes(squares, n * 4);
+    t.reads(x, n * 4)
+        .reads(weight, 4)
+        .reads(sum, n * 4)
+        .reads(squares, n * 4)
+        .writes(sum, n * 4)
+        .writes(squares, n * 4);
   }
 };
-
 
 }  // namespace belfry

@@ -11,4 +11,6 @@ if [ ! -e build/release/build.ninja ]; then
   cmake --preset release -DBELFRY_TESTS=OFF
 fi
 cmake --build build/release --target belfry_command -j "$(nproc)"
-exec build/release/bin/belfry train apps/configs/fashion-lenet.toml "$@"
+# A folder of its own for each run: the command refuses one that holds a run.
+exec build/release/bin/belfry train apps/configs/fashion-lenet.toml \
+  --set "output=\"runs/fashion-lenet-$(date +%Y%m%d-%H%M%S)\"" "$@"

@@ -16,9 +16,13 @@ Module::Module(Module& parent, const std::string& name)
 void Module::claim(const std::string& name) {
   const std::string where = path_.empty() ? "the model" : "module '" + path_ + "'";
   if (name.empty() || name.find('.') != std::string::npos)
-    throw ConfigError(ErrorText{.what = "name of a part of " + where, .found = "'" + name + "'", .expected = "a non-empty name without '.'"});
+    throw ConfigError(ErrorText{.what = "name of a part of " + where,
+                                .found = "'" + name + "'",
+                                .expected = "a non-empty name without '.'"});
   if (std::find(names_.begin(), names_.end(), name) != names_.end())
-    throw ConfigError(ErrorText{.what = where + " has two parts with one name", .found = "'" + name + "' twice", .expected = "different names"});
+    throw ConfigError(ErrorText{.what = where + " has two parts with one name",
+                                .found = "'" + name + "' twice",
+                                .expected = "different names"});
   names_.push_back(name);
 }
 

@@ -15,8 +15,8 @@ namespace belfry {
 // are a ConfigError.
 class Module {
  public:
-  Module() = default;                                 // a root
-  Module(Module& parent, const std::string& name);    // a named part of `parent`
+  Module() = default;                               // a root
+  Module(Module& parent, const std::string& name);  // a named part of `parent`
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -47,7 +47,8 @@ class ModuleList : public Module {
   using Module::Module;
   template <class... Args>
   M& add(Args&&... args) {
-    items_.push_back(std::make_unique<M>(*this, std::to_string(items_.size()), std::forward<Args>(args)...));
+    items_.push_back(
+        std::make_unique<M>(*this, std::to_string(items_.size()), std::forward<Args>(args)...));
     return *items_.back();
   }
   std::size_t size() const noexcept { return items_.size(); }

@@ -25,12 +25,15 @@ SampleInput sample(const Shape& shape, double limit, std::uint64_t seed) {
 
 SampleInput sample_labels(std::int64_t rows, std::int64_t classes) {
   SampleInput s{Shape{rows}, {}, false, DType::i32};
-  for (std::int64_t i = 0; i < rows; ++i) s.values.push_back(static_cast<double>((i * 7 + 3) % classes));
+  for (std::int64_t i = 0; i < rows; ++i)
+    s.values.push_back(static_cast<double>((i * 7 + 3) % classes));
   return s;
 }
 
-void throw_op(const char* op, const std::string& what, const std::string& found, const std::string& expected) {
-  throw GradientError(ErrorText{.what = std::string(op) + ": " + what, .found = found, .expected = expected});
+void throw_op(const char* op, const std::string& what, const std::string& found,
+              const std::string& expected) {
+  throw GradientError(
+      ErrorText{.what = std::string(op) + ": " + what, .found = found, .expected = expected});
 }
 
 void throw_not_float(const char* op, const Tensor& t) {
@@ -38,11 +41,15 @@ void throw_not_float(const char* op, const Tensor& t) {
 }
 
 void require_same(const char* op, const Tensor& a, const Tensor& b) {
-  if (!(a.shape() == b.shape())) throw_op(op, "shapes", a.shape().text() + " and " + b.shape().text(), "equal shapes");
+  if (!(a.shape() == b.shape()))
+    throw_op(op, "shapes", a.shape().text() + " and " + b.shape().text(), "equal shapes");
   if (a.dtype() != b.dtype())
-    throw_op(op, "types", std::string(name_of(a.dtype())) + " and " + std::string(name_of(b.dtype())), "equal types");
+    throw_op(op, "types",
+             std::string(name_of(a.dtype())) + " and " + std::string(name_of(b.dtype())),
+             "equal types");
   if (a.device().id() != b.device().id())
-    throw_op(op, "devices", name_of(a.device().id()) + " and " + name_of(b.device().id()), "one device");
+    throw_op(op, "devices", name_of(a.device().id()) + " and " + name_of(b.device().id()),
+             "one device");
 }
 
 void require_rank(const char* op, const Tensor& t, int rank, const char* name) {

@@ -16,8 +16,8 @@ namespace belfry {
 struct SampleInput {
   Shape shape;
   std::vector<double> values;
-  bool differentiable = true;   // false for labels and masks
-  DType fixed = DType::f32;     // used when not differentiable: i32 labels
+  bool differentiable = true;  // false for labels and masks
+  DType fixed = DType::f32;    // used when not differentiable: i32 labels
 };
 
 // One call of an op with its plain reference in double. Contract tests run it in f32 and f64 on
@@ -27,8 +27,8 @@ struct OpCase {
   std::vector<SampleInput> inputs;
   std::function<Tensor(std::span<const Tensor>)> run;
   std::function<std::vector<double>(std::span<const std::vector<double>>)> reference;
-  double tolerance = 2e-6;       // f32, relative to the largest reference value (at least 1)
-  bool smooth = true;            // false: sampled near a kink, no numerical gradient check
+  double tolerance = 2e-6;  // f32, relative to the largest reference value (at least 1)
+  bool smooth = true;       // false: sampled near a kink, no numerical gradient check
 };
 
 // A misuse and the words its GradientError must contain.
@@ -61,9 +61,10 @@ decltype(auto) with_float(const char* op, const Tensor& t, F&& f) {
 }
 
 // Argument checks with op, found and expected in the GradientError.
-void require_same(const char* op, const Tensor& a, const Tensor& b);   // shape, dtype, device
+void require_same(const char* op, const Tensor& a, const Tensor& b);  // shape, dtype, device
 void require_rank(const char* op, const Tensor& t, int rank, const char* name);
-[[noreturn]] void throw_op(const char* op, const std::string& what, const std::string& found, const std::string& expected);
+[[noreturn]] void throw_op(const char* op, const std::string& what, const std::string& found,
+                           const std::string& expected);
 
 // The stream ops on this tensor run on.
 inline Stream& stream_of(const Tensor& t) { return t.device().main(); }

@@ -14,12 +14,12 @@ namespace belfry {
 class Scope {
  public:
   struct Options {
-    Tape* tape = nullptr;         // null: nothing is recorded (evaluation)
-    bool training = false;        // dropout and the like act
+    Tape* tape = nullptr;   // null: nothing is recorded (evaluation)
+    bool training = false;  // dropout and the like act
     std::uint64_t seed = 0;
-    std::int64_t update = 0;      // counted from 1 while training
-    std::int64_t first_row = 0;   // global row of row 0
-    std::int64_t rows = -1;       // rows of this pass; -1: unknown, drawing ops then use their input's
+    std::int64_t update = 0;     // counted from 1 while training
+    std::int64_t first_row = 0;  // global row of row 0
+    std::int64_t rows = -1;  // rows of this pass; -1: unknown, drawing ops then use their input's
   };
   explicit Scope(const Options& options);
   ~Scope();

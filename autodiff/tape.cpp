@@ -39,20 +39,23 @@ Tensor Tape::leaf(const Tensor& t, GradSink* sink) {
   return out;
 }
 
-void Tape::record(const char* op, std::initializer_list<const Tensor*> inputs, Tensor& output, BackwardFn backward) {
+void Tape::record(const char* op, std::initializer_list<const Tensor*> inputs, Tensor& output,
+                  BackwardFn backward) {
   std::vector<int> ids;
   ids.reserve(inputs.size());
   for (const Tensor* t : inputs) ids.push_back(t->tape() == this ? t->value() : -1);
   record_values(op, std::move(ids), output, std::move(backward));
 }
 
-void Tape::record(const char* op, const std::vector<Tensor>& inputs, Tensor& output, BackwardFn backward) {
+void Tape::record(const char* op, const std::vector<Tensor>& inputs, Tensor& output,
+                  BackwardFn backward) {
   std::vector<int> ids;
   for (const Tensor& t : inputs) ids.push_back(t.tape() == this ? t.value() : -1);
   record_values(op, std::move(ids), output, std::move(backward));
 }
 
-void Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output, BackwardFn backward) {
+void Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output,
+                         BackwardFn backward) {
   bool any = false;
   for (const int i : inputs) any = any || i >= 0;
   if (!any) return;
@@ -85,9 +88,12 @@ void Tape::backward(const Tensor& loss, const Tensor& seed) {
       for (const int i : node.inputs)
         if (i >= 0) ++values_[index(i)].pending;
   Value& start = values_[index(loss.value())];
-  Tensor first = seed.defined() ? seed.view(loss.shape()) : Tensor::empty(loss.shape(), loss.dtype(), loss.device());
+  Tensor first = seed.defined() ? seed.view(loss.shape())
+                                : Tensor::empty(loss.shape(), loss.dtype(), loss.device());
   if (!seed.defined())
-    with_float("backward", first, [&]<class T>(T) { launch_elements(stream_of(first), 1, FillOne<T>{first.data<T>()}); });
+    with_float("backward", first, [&]<class T>(T) {
+      launch_elements(stream_of(first), 1, FillOne<T>{first.data<T>()});
+    });
   bool temporary = false;
   if (start.producer < 0) {  // the loss is a leaf itself
     Tensor to = destination(start, &temporary);
@@ -120,7 +126,8 @@ void Tape::step_back(TapeNode& node) {
   for (const int input : node.inputs) {
     if (input < 0) continue;
     Value& v = values_[index(input)];
-    if (--v.pending == 0 && v.producer < 0 && v.sink != nullptr && v.sink->complete) v.sink->complete();
+    if (--v.pending == 0 && v.producer < 0 && v.sink != nullptr && v.sink->complete)
+      v.sink->complete();
   }
   node.backward = nullptr;  // frees what forward saved
 }
@@ -128,10 +135,12 @@ void Tape::step_back(TapeNode& node) {
 void Tape::check_term(const TapeNode& node, std::size_t i, const Tensor& t) {
   const std::string input = "input " + std::to_string(i);
   if (!t.defined())
-    throw_op(node.op, "backward returned no gradient for " + input, "nothing", "a gradient for every input the op declared");
+    throw_op(node.op, "backward returned no gradient for " + input, "nothing",
+             "a gradient for every input the op declared");
   Value& v = values_[index(node.inputs[i])];
   if (!(t.shape() == v.shape) || t.dtype() != v.type)
-    throw_op(node.op, "gradient of " + input, t.shape().text() + " " + std::string(name_of(t.dtype())),
+    throw_op(node.op, "gradient of " + input,
+             t.shape().text() + " " + std::string(name_of(t.dtype())),
              v.shape.text() + " " + std::string(name_of(v.type)));
   if (t.device().id() != node.device)
     throw_op(node.op, "placement of the gradient of " + input, "device " + name_of(t.device().id()),
@@ -171,12 +180,14 @@ void Tape::add_term(Value& v, const Tensor& term) {
   const auto n = static_cast<std::size_t>(term.size());
   with_float("gradient sum", term, [&]<class T>(T) {
     if (v.sink != nullptr && v.sink->data != nullptr) {
-      launch_elements(stream_of(term), n, AddTerm<T>{static_cast<T*>(v.sink->data), term.data<T>()});
+      launch_elements(stream_of(term), n,
+                      AddTerm<T>{static_cast<T*>(v.sink->data), term.data<T>()});
     } else if (v.grad.unique()) {
       launch_elements(stream_of(term), n, AddTerm<T>{v.grad.data<T>(), term.data<T>()});
     } else {
       Tensor sum = Tensor::empty(v.shape, v.type, *v.device);
-      launch_elements(stream_of(term), n, SumTerms<T>{sum.data<T>(), v.grad.data<T>(), term.data<T>()});
+      launch_elements(stream_of(term), n,
+                      SumTerms<T>{sum.data<T>(), v.grad.data<T>(), term.data<T>()});
       v.grad = sum;
     }
   });
@@ -185,7 +196,8 @@ void Tape::add_term(Value& v, const Tensor& term) {
 Tensor Tape::grad(const Tensor& leaf) const {
   if (leaf.tape() != this) return {};
   const Value& v = values_[index(leaf.value())];
-  if (v.sink != nullptr && v.sink->data != nullptr && v.wanted) return Tensor::wrap(v.sink->data, v.shape, v.type, *v.device);
+  if (v.sink != nullptr && v.sink->data != nullptr && v.wanted)
+    return Tensor::wrap(v.sink->data, v.shape, v.type, *v.device);
   return v.grad;
 }
 
@@ -195,7 +207,8 @@ std::vector<std::string> Tape::placement() const {
     const Value& v = values_[index(node.output)];
     const std::size_t bytes = static_cast<std::size_t>(v.shape.size()) * size_of(v.type);
     out.push_back(std::string(node.op) + " on " + name_of(node.device) + ", gradient on " +
-                  (v.wanted ? name_of(v.grad_device) : "none") + ", " + std::to_string(bytes) + " bytes");
+                  (v.wanted ? name_of(v.grad_device) : "none") + ", " + std::to_string(bytes) +
+                  " bytes");
   }
   return out;
 }
@@ -206,9 +219,13 @@ Backward::Backward(Tape& tape, const TapeNode& node, Tensor grad)
 bool Backward::wants(int input) const { return node_.inputs.at(index(input)) >= 0; }
 
 Backward::Slot& Backward::slot(int input) {
-  if (!wants(input)) throw_op(node_.op, "backward wrote an input it does not differentiate", std::to_string(input), "a wanted input");
+  if (!wants(input))
+    throw_op(node_.op, "backward wrote an input it does not differentiate", std::to_string(input),
+             "a wanted input");
   Slot& s = slots_[index(input)];
-  if (s.tensor.defined()) throw_op(node_.op, "backward wrote an input's gradient twice", std::to_string(input), "once each");
+  if (s.tensor.defined())
+    throw_op(node_.op, "backward wrote an input's gradient twice", std::to_string(input),
+             "once each");
   return s;
 }
 

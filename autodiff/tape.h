@@ -16,7 +16,7 @@ using BackwardFn = std::function<void(Backward&)>;
 // Where a leaf's gradient goes. The first term is written in place, later ones are added, so a
 // gradient that accumulates over micro-batches keeps `written` between tapes.
 struct GradSink {
-  void* data = nullptr;     // memory of the leaf's shape and type; null: the tape allocates
+  void* data = nullptr;  // memory of the leaf's shape and type; null: the tape allocates
   bool written = false;
   std::function<void()> complete;  // called once, when no more terms can come
 };
@@ -42,14 +42,16 @@ class Tape {
   Tensor leaf(const Tensor& t, GradSink* sink = nullptr);
   // Called by ops: output = op(inputs). Inputs without a value on this tape are not differentiated;
   // with none, nothing is recorded and `output` stays untracked.
-  void record(const char* op, std::initializer_list<const Tensor*> inputs, Tensor& output, BackwardFn backward);
-  void record(const char* op, const std::vector<Tensor>& inputs, Tensor& output, BackwardFn backward);
+  void record(const char* op, std::initializer_list<const Tensor*> inputs, Tensor& output,
+              BackwardFn backward);
+  void record(const char* op, const std::vector<Tensor>& inputs, Tensor& output,
+              BackwardFn backward);
 
   // Which values the loss depends on: index by value number. No device work.
   std::vector<bool> reachable(const Tensor& loss) const;
-  // Seeds the gradient of `loss` (a scalar) with `seed` (same type, on the device; undefined: 1) and
-  // walks back. Throws GradientError when an op returns less than it declared, or a gradient with
-  // another shape, type or device than its input (op and both named).
+  // Seeds the gradient of `loss` (a scalar) with `seed` (same type, on the device; undefined: 1)
+  // and walks back. Throws GradientError when an op returns less than it declared, or a gradient
+  // with another shape, type or device than its input (op and both named).
   void backward(const Tensor& loss, const Tensor& seed = {});
   // After backward: the gradient of a leaf without a sink, undefined when absent.
   Tensor grad(const Tensor& leaf) const;
@@ -68,7 +70,7 @@ class Tape {
     int producer = -1;  // node number, -1 for a leaf
     GradSink* sink = nullptr;
     Tensor grad;
-    int pending = 0;    // reachable uses still to come in backward
+    int pending = 0;  // reachable uses still to come in backward
     bool wanted = false;
     bool claimed = false;  // somebody writes the first term
     DeviceId grad_device{};

@@ -11,13 +11,20 @@ namespace {
 template <class F>
 void with_type(DType type, F&& f) {
   switch (type) {
-    case DType::f32: return f(float{});
-    case DType::f64: return f(double{});
-    case DType::bf16: return f(BFloat16{});
-    case DType::f16: return f(Half{});
-    case DType::i32: return f(std::int32_t{});
-    case DType::i64: return f(std::int64_t{});
-    case DType::u8: return f(std::uint8_t{});
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::bf16:
+      return f(BFloat16{});
+    case DType::f16:
+      return f(Half{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::u8:
+      return f(std::uint8_t{});
   }
 }
 
@@ -50,7 +57,8 @@ Tensor Tensor::zeros(const Shape& shape, DType type, Device& device) {
   return t;
 }
 
-Tensor Tensor::from(const std::vector<double>& values, const Shape& shape, DType type, Device& device) {
+Tensor Tensor::from(const std::vector<double>& values, const Shape& shape, DType type,
+                    Device& device) {
   if (static_cast<std::int64_t>(values.size()) != shape.size())
     throw GradientError(ErrorText{.what = "tensor of shape " + shape.text(),
                                   .found = std::to_string(values.size()) + " values",
@@ -71,7 +79,8 @@ Tensor Tensor::from(const std::vector<double>& values, const Shape& shape, DType
   return t;
 }
 
-Tensor Tensor::wrap(void* data, const Shape& shape, DType type, Device& device, std::shared_ptr<void> owner) {
+Tensor Tensor::wrap(void* data, const Shape& shape, DType type, Device& device,
+                    std::shared_ptr<void> owner) {
   Tensor t;
   t.shape_ = shape;
   t.type_ = type;
@@ -96,9 +105,10 @@ void Tensor::throw_dtype(DType wanted) const {
 
 Tensor Tensor::view(const Shape& shape) const {
   if (shape.size() != size())
-    throw GradientError(ErrorText{.what = "reshape of " + shape_.text(),
-                                  .found = shape.text() + " with " + std::to_string(shape.size()) + " elements",
-                                  .expected = std::to_string(size()) + " elements"});
+    throw GradientError(
+        ErrorText{.what = "reshape of " + shape_.text(),
+                  .found = shape.text() + " with " + std::to_string(shape.size()) + " elements",
+                  .expected = std::to_string(size()) + " elements"});
   Tensor t = detach();
   t.shape_ = shape;
   return t;
@@ -107,10 +117,10 @@ Tensor Tensor::view(const Shape& shape) const {
 Tensor Tensor::rows(std::int64_t first, std::int64_t count) const {
   const std::int64_t n = shape_[0];
   if (first < 0 || count < 0 || first + count > n)
-    throw GradientError(ErrorText{
-        .what = "rows of " + shape_.text(),
-        .found = "[" + std::to_string(first) + ", " + std::to_string(first + count) + ")",
-        .expected = "within [0, " + std::to_string(n) + ")"});
+    throw GradientError(
+        ErrorText{.what = "rows of " + shape_.text(),
+                  .found = "[" + std::to_string(first) + ", " + std::to_string(first + count) + ")",
+                  .expected = "within [0, " + std::to_string(n) + ")"});
   Tensor t = detach();
   t.shape_ = shape_.with(0, count);
   const std::size_t row = n == 0 ? 0 : bytes() / static_cast<std::size_t>(n);

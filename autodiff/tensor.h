@@ -35,9 +35,11 @@ class Tensor {
   static Tensor empty(const Shape& shape, DType type, Device& device);
   static Tensor zeros(const Shape& shape, DType type, Device& device);
   // Values converted to `type`; the count must match the shape. Waits.
-  static Tensor from(const std::vector<double>& values, const Shape& shape, DType type, Device& device);
+  static Tensor from(const std::vector<double>& values, const Shape& shape, DType type,
+                     Device& device);
   // A view of memory somebody else owns; `owner` is kept alive as long as the view.
-  static Tensor wrap(void* data, const Shape& shape, DType type, Device& device, std::shared_ptr<void> owner = {});
+  static Tensor wrap(void* data, const Shape& shape, DType type, Device& device,
+                     std::shared_ptr<void> owner = {});
 
   bool defined() const noexcept { return storage_ != nullptr; }
   const Shape& shape() const noexcept { return shape_; }

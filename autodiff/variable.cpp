@@ -19,7 +19,9 @@ Variable::~Variable() = default;
 
 void Variable::bind(const Tensor& value, GradSink* sink) {
   if (!(value.shape() == shape_))
-    throw GradientError(ErrorText{.what = "variable " + name_, .found = "memory of shape " + value.shape().text(), .expected = shape_.text()});
+    throw GradientError(ErrorText{.what = "variable " + name_,
+                                  .found = "memory of shape " + value.shape().text(),
+                                  .expected = shape_.text()});
   value_ = value;
   sink_ = sink;
   leaf_serial_ = 0;
@@ -27,8 +29,9 @@ void Variable::bind(const Tensor& value, GradSink* sink) {
 
 const Tensor& Variable::tensor() const {
   if (!value_.defined())
-    throw GradientError(ErrorText{.what = "variable " + name_ + " has no memory yet",
-                                  .fix = "use the module through a TowerGroup, which binds its variables"});
+    throw GradientError(
+        ErrorText{.what = "variable " + name_ + " has no memory yet",
+                  .fix = "use the module through a TowerGroup, which binds its variables"});
   Tape* tape = Scope::tape();
   if (tape == nullptr || !trainable_) return value_;
   if (leaf_serial_ != tape->serial()) {
@@ -38,7 +41,8 @@ const Tensor& Variable::tensor() const {
   return leaf_;
 }
 
-void initial_values(const std::string& name, const Init& init, std::uint64_t seed, std::int64_t count, float* out) {
+void initial_values(const std::string& name, const Init& init, std::uint64_t seed,
+                    std::int64_t count, float* out) {
   const std::uint64_t hash = name_hash(name);
   const Philox philox = philox_key(seed, Purpose::init);
   for (std::int64_t i = 0; i < count; ++i) {

@@ -47,7 +47,9 @@ class Variable {
   void bind(const Tensor& value, GradSink* sink);
   const Tensor& value() const noexcept { return value_; }
   // Its value number on `tape`; -1 when the pass has not used it.
-  int value_on(const Tape& tape) const noexcept { return leaf_serial_ == tape.serial() ? leaf_.value() : -1; }
+  int value_on(const Tape& tape) const noexcept {
+    return leaf_serial_ == tape.serial() ? leaf_.value() : -1;
+  }
   GradSink* sink() const noexcept { return sink_; }
 
  private:
@@ -57,11 +59,12 @@ class Variable {
   Tensor value_;
   GradSink* sink_ = nullptr;
   bool trainable_ = true;
-  mutable Tensor leaf_;            // value_ on leaf_serial_'s tape
+  mutable Tensor leaf_;  // value_ on leaf_serial_'s tape
   mutable std::uint64_t leaf_serial_ = 0;
 };
 
 // Writes the start value of `init` for a variable called `name` into `out` (host memory).
-void initial_values(const std::string& name, const Init& init, std::uint64_t seed, std::int64_t count, float* out);
+void initial_values(const std::string& name, const Init& init, std::uint64_t seed,
+                    std::int64_t count, float* out);
 
 }  // namespace belfry

@@ -4,7 +4,7 @@ file(GLOB belfry_bench_common CONFIGURE_DEPENDS bench/common/*.cpp)
 if(belfry_bench_common)
   add_library(belfry_bench_common OBJECT ${belfry_bench_common})
   target_link_libraries(belfry_bench_common PRIVATE belfry belfry_strict_flags belfry_dnnl
-    nlohmann_json::nlohmann_json)
+    nlohmann_json::nlohmann_json CLI11::CLI11)
 endif()
 file(GLOB belfry_benches CONFIGURE_DEPENDS LIST_DIRECTORIES true bench/*)
 foreach(folder IN LISTS belfry_benches)

@@ -27,12 +27,14 @@ class Communicator {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   // Sends send[p] (send_bytes[p]) to each member p; receives theirs into recv[p].
-  virtual void exchange(Stream& s, std::span<const void* const> send, std::span<const std::size_t> send_bytes,
-                        std::span<void* const> recv, std::span<const std::size_t> recv_bytes, CommTag tag) = 0;
+  virtual void exchange(Stream& s, std::span<const void* const> send,
+                        std::span<const std::size_t> send_bytes, std::span<void* const> recv,
+                        std::span<const std::size_t> recv_bytes, CommTag tag) = 0;
   // out = the members' `bytes` bytes in rank order; `in` may be its own place in `out`.
   virtual void all_gather(Stream& s, const void* in, void* out, std::size_t bytes, CommTag tag) = 0;
   // Element-wise over f32; in rank order, so the same bits on every member.
-  virtual void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op, CommTag tag) = 0;
+  virtual void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
+                          CommTag tag) = 0;
   virtual void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) = 0;
   virtual bool healthy() const noexcept = 0;
   virtual void abort() noexcept = 0;
@@ -69,7 +71,8 @@ class Host {
 
   template <class F>
   void run(int n, F&& f) {
-    run(n, [](void* a, int i) { (*static_cast<std::remove_reference_t<F>*>(a))(i); }, &f);
+    run(
+        n, [](void* a, int i) { (*static_cast<std::remove_reference_t<F>*>(a))(i); }, &f);
   }
   template <class F>
   void wait(F&& f) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <thread>
 
 #include "belfry/core/error.h"
 
@@ -27,7 +26,7 @@ int parse_towers(const std::string& text) {
 
 Context::Context(const ContextOptions& options) : options_(options), host_(make_thread_host()) {
   const int n = parse_towers(options_.towers);
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = host_cores();
   if (options_.threads_per_tower < 0 || options_.threads_per_tower > 1024)
     throw ConfigError(ErrorText{.what = "threads_per_tower",
                                 .found = std::to_string(options_.threads_per_tower),

@@ -12,7 +12,6 @@
 
 namespace belfry {
 
-
 struct ContextOptions {
   std::string towers = "cpu:1";  // "cpu:N"
   std::uint64_t seed = 1;

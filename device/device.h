@@ -12,10 +12,10 @@
 namespace belfry {
 
 struct ArenaStats {
-  std::size_t live_bytes = 0;        // handed out now
-  std::size_t peak_bytes = 0;        // largest live_bytes
-  std::size_t reserved_bytes = 0;    // taken from the system
-  std::size_t system_requests = 0;   // how often the system was asked
+  std::size_t live_bytes = 0;       // handed out now
+  std::size_t peak_bytes = 0;       // largest live_bytes
+  std::size_t reserved_bytes = 0;   // taken from the system
+  std::size_t system_requests = 0;  // how often the system was asked
 };
 
 // Memory of one device, kept for reuse: in a warmed-up step nothing comes from the system. Blocks
@@ -40,8 +40,8 @@ class Device {
   virtual std::unique_ptr<Stream> stream(int priority = 0) = 0;
   virtual std::unique_ptr<Event> event(bool external = false) = 0;
   virtual Arena& arena(MemoryKind kind = MemoryKind::device) = 0;
-  virtual Stream& main() = 0;         // the stream ops run on
-  virtual int threads() const noexcept = 0;  // host threads a kernel or library call may use
+  virtual Stream& main() = 0;                     // the stream ops run on
+  virtual int threads() const noexcept = 0;       // host threads a kernel or library call may use
   virtual bool host_memory() const noexcept = 0;  // device memory can be read by the host
   virtual void synchronize() = 0;
   // Called by the worker thread before any other use: thread counts, FTZ, current device.

@@ -67,7 +67,9 @@ class Stream {
   template <class F>
   void run(const Touches& touches, F fn) {
     submit(touches, {&fn, [](void* f) { (*static_cast<F*>(f))(); },
-                     [](const void* f) { return std::shared_ptr<void>(std::make_shared<F>(*static_cast<const F*>(f))); }});
+                     [](const void* f) {
+                       return std::shared_ptr<void>(std::make_shared<F>(*static_cast<const F*>(f)));
+                     }});
   }
 
  protected:

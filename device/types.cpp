@@ -8,25 +8,36 @@ namespace belfry {
 std::size_t size_of(DType type) noexcept {
   switch (type) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
-    case DType::f16: return 2;
-    case DType::u8: return 1;
+    case DType::f16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
 
 std::string_view name_of(DType type) noexcept {
   switch (type) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::i32: return "i32";
-    case DType::i64: return "i64";
-    case DType::u8: return "u8";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
   }
   return "?";
 }
@@ -39,7 +50,8 @@ std::string name_of(DeviceId id) {
   return (id.backend == Backend::cpu ? "cpu:" : "cuda:") + std::to_string(id.index);
 }
 
-Shape::Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::vector<std::int64_t>(extents)) {}
 
 Shape::Shape(const std::vector<std::int64_t>& extents) {
   if (extents.size() > kMaxRank)
@@ -48,7 +60,8 @@ Shape::Shape(const std::vector<std::int64_t>& extents) {
                                   .expected = "at most " + std::to_string(kMaxRank)});
   for (const std::int64_t e : extents) {
     if (e < 0)
-      throw GradientError(ErrorText{.what = "negative extent", .found = std::to_string(e), .expected = "0 or more"});
+      throw GradientError(ErrorText{
+          .what = "negative extent", .found = std::to_string(e), .expected = "0 or more"});
     extents_[static_cast<std::size_t>(rank_++)] = e;
   }
 }
@@ -75,7 +88,9 @@ Shape Shape::with(int axis, std::int64_t extent) const {
   return out;
 }
 
-std::vector<std::int64_t> Shape::extents() const { return {extents_.begin(), extents_.begin() + rank_}; }
+std::vector<std::int64_t> Shape::extents() const {
+  return {extents_.begin(), extents_.begin() + rank_};
+}
 
 bool Shape::operator==(const Shape& other) const noexcept {
   return rank_ == other.rank_ && extents_ == other.extents_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference model of the scenarios: one weight w from 0, prediction w x, loss the mean over rows
-// of (w x - y)^2, data x = 1..N, y = 2 x in order. A row's gradient is 2 x^2 (w - 2).
+// The reference model of the scenarios: one weight w from 0, prediction w x, loss the mean over
+// rows of (w x - y)^2, data x = 1..N, y = 2 x in order. A row's gradient is 2 x^2 (w - 2).
 #pragma once
 #include <memory>
 #include <string>
@@ -18,7 +18,9 @@ struct Lin : Module {
   Variable w{*this, "w", Shape{1}, Init::zeros()};
 };
 
-inline Loss lin_loss(Module& m, const Batch& b, Step&) { return mse(mul(b["x"], static_cast<Lin&>(m).w), b["y"]); }
+inline Loss lin_loss(Module& m, const Batch& b, Step&) {
+  return mse(mul(b["x"], static_cast<Lin&>(m).w), b["y"]);
+}
 
 inline std::shared_ptr<const Dataset> lin_data(std::int64_t rows) {
   std::vector<float> x, y;
@@ -33,6 +35,8 @@ inline TowerGroupBase::Factory lin() {
   return [] { return std::make_unique<Lin>(); };
 }
 
-inline double weight_of(TowerGroupBase& group) { return static_cast<double>(group.parameter("w")[0]); }
+inline double weight_of(TowerGroupBase& group) {
+  return static_cast<double>(group.parameter("w")[0]);
+}
 
 }  // namespace belfry::test

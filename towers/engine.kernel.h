@@ -28,8 +28,12 @@ struct FillScalars {
     scalars[v].step = steps[v];
   }
   void touches(Touches& t, std::size_t n) const {
-    t.reads(plan, n * sizeof(VariablePlan)).reads(verdict, sizeof(Verdict)).reads(lr, sizeof(float));
-    t.reads(steps, n * sizeof(float)).writes(steps, n * sizeof(float)).writes(scalars, n * sizeof(UpdateScalars));
+    t.reads(plan, n * sizeof(VariablePlan))
+        .reads(verdict, sizeof(Verdict))
+        .reads(lr, sizeof(float));
+    t.reads(steps, n * sizeof(float))
+        .writes(steps, n * sizeof(float))
+        .writes(scalars, n * sizeof(UpdateScalars));
   }
 };
 

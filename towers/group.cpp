@@ -21,11 +21,13 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
   }
   FlatPlan& plan = s.plan;
   plan.index = FlatIndex(names, shapes);
-  plan.buckets = plan_buckets(plan.index.blocks(), s.options.first_bucket_bytes, s.options.bucket_bytes);
+  plan.buckets =
+      plan_buckets(plan.index.blocks(), s.options.first_bucket_bytes, s.options.bucket_bytes);
   plan.towers = s.context->towers();
   plan.states = static_cast<int>(s.optimizer.rule->state_names().size());
   const bool several = s.optimizer.accumulate > 1;
-  plan.keep_squares = s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
+  plan.keep_squares =
+      s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
   plan.unit_squares = several && s.optimizer.needs_squares();
   plan.ema = s.optimizer.ema > 0;
   s.lone = plan.towers == 1 && !several;
@@ -33,7 +35,8 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
   for (const FlatVariable& v : plan.index.variables()) {
     int first = 0, last = -1;
     for (std::size_t b = 0; b < plan.buckets.size() && v.size != 0; ++b) {
-      const std::size_t begin = plan.buckets[b].first * kBlock, end = begin + plan.buckets[b].blocks * kBlock;
+      const std::size_t begin = plan.buckets[b].first * kBlock,
+                        end = begin + plan.buckets[b].blocks * kBlock;
       if (v.offset >= end || v.offset + v.size <= begin) continue;
       if (last < first) first = static_cast<int>(b);
       last = static_cast<int>(b);
@@ -47,9 +50,11 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
 void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
   const Optimizer& o = s.optimizer;
   for (const FlatVariable& f : s.plan.index.variables()) {
-    const auto it = std::find_if(variables.begin(), variables.end(), [&](const Variable* v) { return v->name() == f.name; });
+    const auto it = std::find_if(variables.begin(), variables.end(),
+                                 [&](const Variable* v) { return v->name() == f.name; });
     s.trainable.push_back(!o.frozen_variable(f.name) && (*it)->trainable());
-    s.fold_plan.push_back({static_cast<float>(o.l2_of(f.name)), static_cast<float>(o.multiplier_of(f.name)), 1});
+    s.fold_plan.push_back(
+        {static_cast<float>(o.l2_of(f.name)), static_cast<float>(o.multiplier_of(f.name)), 1});
     s.decay.push_back(static_cast<float>(o.decay_of(f.name)));
     const FoldPlan& p = s.fold_plan.back();
     s.fold.shaped = s.fold.shaped || p.l2 != 0 || p.multiplier != 1;
@@ -58,13 +63,15 @@ void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
   s.fold.shaped = s.fold.shaped || o.clip == Clip::value;
   s.fold.divide = !s.lone;
   s.fold.squares = o.needs_squares() || o.statistics != Statistics::none;
-  s.fold.statistics = o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
+  s.fold.statistics =
+      o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
   s.fused = !s.fold.statistics && s.options.variables == Variables::shared;
 }
 
 }  // namespace
 
-TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options) {
+TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory& make,
+                           GroupOptions options) {
   optimizer.validate();
   shared.context = &context;
   shared.optimizer = std::move(optimizer);
@@ -77,13 +84,18 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   if (variables.empty()) throw ConfigError("the model has no variables");
   for (const Variable* v : variables)
     if (v->shape().size() > std::int64_t{1} << 40)
-      throw ConfigError(ErrorText{.what = "variable " + v->name() + " is too large", .found = v->shape().text()});
+      throw ConfigError(
+          ErrorText{.what = "variable " + v->name() + " is too large", .found = v->shape().text()});
   plan_flat(shared, variables);
   plan_fold(shared, variables);
   const TransportOptions wish{shared.options.variables, shared.options.exchange_delay};
-  transport = builtin().table<TransportEntry>().at(shared.options.transport, "transport").make(context, wish);
+  transport = builtin()
+                  .table<TransportEntry>()
+                  .at(shared.options.transport, "transport")
+                  .make(context, wish);
   for (int t = 0; t < context.towers(); ++t)
-    towers.push_back(std::make_unique<Tower>(shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
+    towers.push_back(std::make_unique<Tower>(
+        shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
   context.logger().info("{}", transport->describe());
   initialize();
 }
@@ -91,8 +103,10 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
 void TowerGroupBase::Impl::initialize() {
   std::vector<float> flat(shared.plan.index.elements(), 0.f);
   for (const Variable* v : towers[0]->module().variables()) {
-    const FlatVariable& f = shared.plan.index.variables()[static_cast<std::size_t>(shared.plan.index.find(v->name()))];
-    initial_values(f.name, v->init(), shared.context->seed(), v->shape().size(), flat.data() + f.offset);
+    const FlatVariable& f =
+        shared.plan.index.variables()[static_cast<std::size_t>(shared.plan.index.find(v->name()))];
+    initial_values(f.name, v->init(), shared.context->seed(), v->shape().size(),
+                   flat.data() + f.offset);
   }
   set_whole(FlatArray::parameter, 0, flat);
   if (shared.plan.ema) set_whole(FlatArray::ema, 0, flat);
@@ -100,7 +114,8 @@ void TowerGroupBase::Impl::initialize() {
 
 void TowerGroupBase::Impl::require_alive() const {
   if (dead)
-    throw CommError(ErrorText{.what = "the tower group has failed earlier", .fix = "destroy it, make a new one and load a checkpoint"});
+    throw CommError(ErrorText{.what = "the tower group has failed earlier",
+                              .fix = "destroy it, make a new one and load a checkpoint"});
 }
 
 void TowerGroupBase::Impl::throw_fatal(const std::vector<std::exception_ptr>& errors) {
@@ -133,27 +148,44 @@ Clock TowerGroupBase::Impl::clock(const Batch& batch) const {
 Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
   const auto begin = std::chrono::steady_clock::now();
   if (in.kind != UpdateInput::Kind::apply && batch.rows < 1)
-    throw DataError(ErrorText{.what = "a batch without rows", .found = "0 rows", .expected = "1 or more", .update = in.update});
+    throw DataError(ErrorText{.what = "a batch without rows",
+                              .found = "0 rows",
+                              .expected = "1 or more",
+                              .update = in.update});
   std::vector<TowerResult> results(towers.size());
-  on_towers([&](int t) { towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn, results[static_cast<std::size_t>(t)]); });
+  on_towers([&](int t) {
+    towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn,
+                                                results[static_cast<std::size_t>(t)]);
+  });
   const bool refused = results[0].refused;
   if (refused) throw_refused(in, results);
+  if (shared.options.log_placement) {
+    shared.options.log_placement = false;  // the first update only
+    for (std::size_t t = 0; t < results.size(); ++t)
+      for (const std::string& line : results[t].placement)
+        shared.context->logger().info("tower {}: {}", t, line);
+  }
   Report r = report(in, batch, results);
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return r;
 }
 
-void TowerGroupBase::Impl::throw_refused(const UpdateInput& in, const std::vector<TowerResult>& results) const {
+void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
+                                         const std::vector<TowerResult>& results) const {
   for (std::size_t t = 0; t < results.size(); ++t)
     if (results[t].error) rethrow_located(results[t].error, 0, static_cast<int>(t), in.update);
   if (!results[0].refusal.empty())
-    throw GradientError(ErrorText{.what = results[0].refusal,
-                                  .fix = "nothing was changed; set missing = \"zero\" to count a missing gradient as 0",
-                                  .rank = 0,
-                                  .update = in.update});
+    throw GradientError(ErrorText{
+        .what = results[0].refusal,
+        .fix = "nothing was changed; set missing = \"zero\" to count a missing gradient as 0",
+        .rank = 0,
+        .update = in.update});
   if (!(results[0].totals.weight > 0))
-    throw NumericError(ErrorText{.what = "all loss weights of the update are 0", .found = "no valid target on any tower",
-                                 .fix = "nothing was changed; check the labels", .rank = 0, .update = in.update});
+    throw NumericError(ErrorText{.what = "all loss weights of the update are 0",
+                                 .found = "no valid target on any tower",
+                                 .fix = "nothing was changed; check the labels",
+                                 .rank = 0,
+                                 .update = in.update});
   std::string where, variable;
   bool loss = false;
   for (std::size_t t = 0; t < results.size(); ++t) {
@@ -165,14 +197,16 @@ void TowerGroupBase::Impl::throw_refused(const UpdateInput& in, const std::vecto
   const bool several = where.find(',') != std::string::npos;
   throw NumericError(ErrorText{
       .what = where.empty() ? "the averaged gradient is not finite, though each tower's is"
-                            : "non-finite gradient on tower" + std::string(several ? "s " : " ") + where + ", first in variable " + variable,
+                            : "non-finite gradient on tower" + std::string(several ? "s " : " ") +
+                                  where + ", first in variable " + variable,
       .found = loss ? "a loss that is not finite" : "a finite loss",
       .fix = "nothing was changed; lower the learning rate or look at these rows",
       .rank = 0,
       .update = in.update});
 }
 
-Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch, const std::vector<TowerResult>& results) {
+Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
+                                    const std::vector<TowerResult>& results) {
   Report r;
   r.update = in.update;
   r.rows = batch.rows;
@@ -189,7 +223,8 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch, c
     r.mean_norm2 = static_cast<double>(first.verdict.raw);
     r.unit_norm2 = static_cast<double>(first.verdict.units);
   }
-  for (const int v : first.decision.skipped) r.skipped.push_back(shared.plan.index.variables()[static_cast<std::size_t>(v)].name);
+  for (const int v : first.decision.skipped)
+    r.skipped.push_back(shared.plan.index.variables()[static_cast<std::size_t>(v)].name);
   std::map<std::string, double> weights;
   for (const TowerResult& t : results) {
     for (const auto& [name, metric] : t.metrics) {
@@ -206,7 +241,9 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch, c
 
 void TowerGroupBase::Impl::warn_skipped(const Report& r) const {
   for (const std::string& name : r.skipped)
-    shared.context->logger().warn_once("skipped:" + name, "variable {} has no gradient on any tower (update {}): it is skipped", name, r.update);
+    shared.context->logger().warn_once(
+        "skipped:" + name, "variable {} has no gradient on any tower (update {}): it is skipped",
+        name, r.update);
 }
 
 std::vector<float> TowerGroupBase::Impl::whole(FlatArray what, int k) {
@@ -219,17 +256,20 @@ void TowerGroupBase::Impl::set_whole(FlatArray what, int k, const std::vector<fl
   for (auto& t : towers) t->mover().write(what, k, flat.data());
 }
 
-std::vector<GroupArray> TowerGroupBase::Impl::cut(const std::string& kind, const std::vector<float>& flat) const {
+std::vector<GroupArray> TowerGroupBase::Impl::cut(const std::string& kind,
+                                                  const std::vector<float>& flat) const {
   std::vector<GroupArray> out;
   const auto& variables = shared.plan.index.variables();
   for (std::size_t v = variables.size(); v-- > 0;) {
     const auto* begin = flat.data() + variables[v].offset;
-    out.push_back({kind, variables[v].name, variables[v].shape, {begin, begin + variables[v].size}});
+    out.push_back(
+        {kind, variables[v].name, variables[v].shape, {begin, begin + variables[v].size}});
   }
   return out;
 }
 
-TowerGroupBase::TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options)
+TowerGroupBase::TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make,
+                               GroupOptions options)
     : impl_(std::make_unique<Impl>(context, std::move(optimizer), make, std::move(options))) {}
 TowerGroupBase::~TowerGroupBase() = default;
 
@@ -248,7 +288,8 @@ Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   ++i.attempts;
   ++i.updates;
   i.rows += batch.rows;
-  if (i.shared.optimizer.statistics != Statistics::none) i.noise.observe(r.mean_norm2, r.unit_norm2, r.units, r.weight);
+  if (i.shared.optimizer.statistics != Statistics::none)
+    i.noise.observe(r.mean_norm2, r.unit_norm2, r.units, r.weight);
   i.warn_skipped(r);
   return r;
 }
@@ -256,7 +297,8 @@ Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
 Report TowerGroupBase::apply(const AveragedGradients& averaged) {
   Impl& i = *impl_;
   if (i.shared.optimizer.needs_squares() && averaged.square.empty())
-    throw GradientError(ErrorText{.what = "apply: this optimizer needs the mean of squares", .fix = "average with include_square = true"});
+    throw GradientError(ErrorText{.what = "apply: this optimizer needs the mean of squares",
+                                  .fix = "average with include_square = true"});
   UpdateInput in;
   in.update = i.attempts + 1;
   in.lr = i.shared.optimizer.lr.at(i.attempts, {});
@@ -285,7 +327,8 @@ TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
   out.losses.resize(n);
   i.on_towers([&](int t) {
     const auto k = static_cast<std::size_t>(t);
-    out.towers[k] = i.towers[k]->gradients(i.attempts + 1, i.shard(batch, t), fn, out.weights[k], out.losses[k]);
+    out.towers[k] = i.towers[k]->gradients(i.attempts + 1, i.shard(batch, t), fn, out.weights[k],
+                                           out.losses[k]);
   });
   return out;
 }

@@ -19,8 +19,8 @@ using LossFn = std::function<Loss(Module&, const Batch&, Step&)>;
 using EvalFn = std::function<Loss(Module&, const Batch&, Step&)>;
 
 // N replicas of a model on the context's devices, trained as one: each step splits the batch over
-// the towers, averages their gradients and applies one update. Owns the replicas, the parameters and
-// the optimizer's state. Used by one thread, which works as tower 0 during step().
+// the towers, averages their gradients and applies one update. Owns the replicas, the parameters
+// and the optimizer's state. Used by one thread, which works as tower 0 during step().
 //
 // Any error leaves parameters, state and clocks as before the update. GradientError (a gradient
 // missing on some towers), NumericError (non-finite gradient) and errors thrown by the user's
@@ -29,7 +29,8 @@ using EvalFn = std::function<Loss(Module&, const Batch&, Step&)>;
 class TowerGroupBase {
  public:
   using Factory = std::function<std::unique_ptr<Module>()>;
-  TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options = {});
+  TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make,
+                 GroupOptions options = {});
   ~TowerGroupBase();
   TowerGroupBase(const TowerGroupBase&) = delete;
   TowerGroupBase& operator=(const TowerGroupBase&) = delete;
@@ -54,12 +55,12 @@ class TowerGroupBase {
   // Between updates. Unknown names and other shapes are CheckpointErrors.
   std::vector<float> parameter(const std::string& variable);
   void set_parameter(const std::string& variable, const std::vector<float>& values);
-  std::vector<GroupArray> arrays();                 // parameters, state, ema
+  std::vector<GroupArray> arrays();  // parameters, state, ema
   void set_arrays(const std::vector<GroupArray>& arrays);
   GroupClocks clocks() const;
   void set_clocks(const GroupClocks& clocks);
-  std::string parameter_hash();                     // of names, shapes and values; 16 hex digits
-  double noise_scale() const;                       // NaN unless statistics are on
+  std::string parameter_hash();  // of names, shapes and values; 16 hex digits
+  double noise_scale() const;    // NaN unless statistics are on
   double snr() const;
   ArenaStats memory(int tower) const;
 
@@ -73,7 +74,9 @@ template <class Net>
 class TowerGroup : public TowerGroupBase {
  public:
   explicit TowerGroup(Context& context, Optimizer optimizer, GroupOptions options = {})
-      : TowerGroupBase(context, std::move(optimizer), [] { return std::make_unique<Net>(); }, std::move(options)) {}
+      : TowerGroupBase(
+            context, std::move(optimizer), [] { return std::make_unique<Net>(); },
+            std::move(options)) {}
 
   template <class F>
   Report step(const Batch& batch, F&& fn) {
@@ -95,7 +98,9 @@ class TowerGroup : public TowerGroupBase {
  private:
   template <class F>
   static LossFn typed(F& fn) {
-    return [&fn](Module& m, const Batch& b, Step& s) -> Loss { return fn(static_cast<Net&>(m), b, s); };
+    return [&fn](Module& m, const Batch& b, Step& s) -> Loss {
+      return fn(static_cast<Net&>(m), b, s);
+    };
   }
 };
 

@@ -33,7 +33,9 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   Impl& i = *impl_;
   const auto begin = std::chrono::steady_clock::now();
   if (ema && !i.shared.plan.ema)
-    throw ConfigError(ErrorText{.what = "evaluation with averaged parameters", .found = "optimizer.ema = 0", .fix = "train with ema > 0"});
+    throw ConfigError(ErrorText{.what = "evaluation with averaged parameters",
+                                .found = "optimizer.ema = 0",
+                                .fix = "train with ema > 0"});
   std::vector<Tensor> copies;
   struct Rebind {  // whatever happens, the towers end on their own parameters
     Impl& impl;
@@ -44,7 +46,8 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   if (ema) {
     std::vector<float> flat = i.whole(FlatArray::ema, 0);
     for (auto& t : i.towers) {
-      Tensor copy = Tensor::empty(Shape{static_cast<std::int64_t>(flat.size())}, DType::f32, t->device());
+      Tensor copy =
+          Tensor::empty(Shape{static_cast<std::int64_t>(flat.size())}, DType::f32, t->device());
       t->device().main().copy(copy.raw(), flat.data(), copy.bytes());
       t->device().synchronize();
       t->bind(copy.data<float>());
@@ -59,11 +62,13 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
       const Batch shard = i.shard(batch, t);
       if (shard.rows == 0) return;
       Step step;
-      add(sums[static_cast<std::size_t>(t)], i.towers[static_cast<std::size_t>(t)]->evaluate(shard, fn, step), step);
+      add(sums[static_cast<std::size_t>(t)],
+          i.towers[static_cast<std::size_t>(t)]->evaluate(shard, fn, step), step);
     });
     out.rows += batch.rows;
   }
-  if (out.rows == 0) throw DataError(ErrorText{.what = "evaluation", .found = "0 rows", .expected = "1 or more"});
+  if (out.rows == 0)
+    throw DataError(ErrorText{.what = "evaluation", .found = "0 rows", .expected = "1 or more"});
   std::map<std::string, double> weights;
   for (const EvalSums& s : sums) {
     out.loss += s.loss;
@@ -82,7 +87,9 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
 const Optimizer& TowerGroupBase::optimizer() const { return impl_->shared.optimizer; }
 Context& TowerGroupBase::context() const { return *impl_->shared.context; }
 const FlatIndex& TowerGroupBase::index() const { return impl_->shared.plan.index; }
-Module& TowerGroupBase::replica(int tower) { return impl_->towers.at(static_cast<std::size_t>(tower))->module(); }
+Module& TowerGroupBase::replica(int tower) {
+  return impl_->towers.at(static_cast<std::size_t>(tower))->module();
+}
 double TowerGroupBase::noise_scale() const { return impl_->noise.noise_scale(); }
 double TowerGroupBase::snr() const { return impl_->noise.snr(); }
 ArenaStats TowerGroupBase::memory(int tower) const {
@@ -97,15 +104,19 @@ std::vector<std::string> TowerGroupBase::variable_names() const {
 
 std::vector<float> TowerGroupBase::parameter(const std::string& variable) {
   const int v = index().find(variable);
-  if (v < 0) throw CheckpointError(ErrorText{.what = "parameter", .found = "'" + variable + "'", .expected = "a variable of the model"});
+  if (v < 0)
+    throw CheckpointError(ErrorText{
+        .what = "parameter", .found = "'" + variable + "'", .expected = "a variable of the model"});
   const FlatVariable& f = index().variables()[static_cast<std::size_t>(v)];
   const std::vector<float> flat = impl_->whole(FlatArray::parameter, 0);
-  return {flat.begin() + static_cast<std::ptrdiff_t>(f.offset), flat.begin() + static_cast<std::ptrdiff_t>(f.offset + f.size)};
+  return {flat.begin() + static_cast<std::ptrdiff_t>(f.offset),
+          flat.begin() + static_cast<std::ptrdiff_t>(f.offset + f.size)};
 }
 
 void TowerGroupBase::set_parameter(const std::string& variable, const std::vector<float>& values) {
   const int v = index().find(variable);
-  set_arrays({{"parameter", variable, v < 0 ? Shape{} : index().variables()[static_cast<std::size_t>(v)].shape, values}});
+  set_arrays({{"parameter", variable,
+               v < 0 ? Shape{} : index().variables()[static_cast<std::size_t>(v)].shape, values}});
 }
 
 std::vector<GroupArray> TowerGroupBase::arrays() {
@@ -115,7 +126,8 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
     for (GroupArray& a : i.cut(kind, i.whole(what, k))) out.push_back(std::move(a));
   };
   const std::vector<std::string> names = optimizer().rule->state_names();
-  for (std::size_t k = 0; k < names.size(); ++k) append(names[k], FlatArray::state, static_cast<int>(k));
+  for (std::size_t k = 0; k < names.size(); ++k)
+    append(names[k], FlatArray::state, static_cast<int>(k));
   if (i.shared.plan.ema) append("ema", FlatArray::ema, 0);
   return out;
 }
@@ -134,22 +146,32 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
     const auto state = std::find(names.begin(), names.end(), kind);
     FlatArray what = FlatArray::state;
     int k = 0;
-    if (kind == "parameter") what = FlatArray::parameter;
-    else if (kind == "ema" && i.shared.plan.ema) what = FlatArray::ema;
-    else if (state != names.end()) k = static_cast<int>(state - names.begin());
-    else throw CheckpointError(ErrorText{.what = "array '" + kind + "'", .found = "no such state in rule " + optimizer().rule->name()});
+    if (kind == "parameter")
+      what = FlatArray::parameter;
+    else if (kind == "ema" && i.shared.plan.ema)
+      what = FlatArray::ema;
+    else if (state != names.end())
+      k = static_cast<int>(state - names.begin());
+    else
+      throw CheckpointError(
+          ErrorText{.what = "array '" + kind + "'",
+                    .found = "no such state in rule " + optimizer().rule->name()});
     return targets.emplace(kind, Target{what, k, i.whole(what, k)}).first->second;
   };
   for (const GroupArray& a : arrays) {
     Target& t = target(a.kind);
     const int v = index().find(a.variable);
-    if (v < 0) throw CheckpointError(ErrorText{.what = a.kind + " of '" + a.variable + "'", .found = "no such variable in the model"});
+    if (v < 0)
+      throw CheckpointError(ErrorText{.what = a.kind + " of '" + a.variable + "'",
+                                      .found = "no such variable in the model"});
     const FlatVariable& f = index().variables()[static_cast<std::size_t>(v)];
     if (!(a.shape == f.shape) || a.values.size() != f.size)
       throw CheckpointError(ErrorText{.what = a.kind + " of '" + a.variable + "'",
-                                      .found = "shape " + a.shape.text() + " with " + std::to_string(a.values.size()) + " values",
+                                      .found = "shape " + a.shape.text() + " with " +
+                                               std::to_string(a.values.size()) + " values",
                                       .expected = f.shape.text()});
-    std::copy(a.values.begin(), a.values.end(), t.flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
+    std::copy(a.values.begin(), a.values.end(),
+              t.flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
   }
   for (auto& [kind, t] : targets) i.set_whole(t.what, t.k, t.flat);  // only now: all or nothing
 }
@@ -168,7 +190,9 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
   std::vector<float> steps = i.towers[0]->steps();
   for (const auto& [name, count] : clocks.steps) {
     const int v = index().find(name);
-    if (v < 0) throw CheckpointError(ErrorText{.what = "step count of '" + name + "'", .found = "no such variable in the model"});
+    if (v < 0)
+      throw CheckpointError(ErrorText{.what = "step count of '" + name + "'",
+                                      .found = "no such variable in the model"});
     steps[static_cast<std::size_t>(v)] = static_cast<float>(count);
   }
   if (!clocks.statistics.empty()) i.noise.restore(clocks.statistics);

@@ -12,8 +12,8 @@ namespace belfry {
 struct TowerGroupBase::Impl {
   Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options);
 
-  // Runs body(tower) on every tower's thread. An exception that leaves it kills the group; the first
-  // that is not a follow-up of another is thrown.
+  // Runs body(tower) on every tower's thread. An exception that leaves it kills the group; the
+  // first that is not a follow-up of another is thrown.
   template <class F>
   void on_towers(F&& body) {
     require_alive();
@@ -31,7 +31,8 @@ struct TowerGroupBase::Impl {
   void require_alive() const;
   void throw_fatal(const std::vector<std::exception_ptr>& errors);
   Report run(const UpdateInput& in, const Batch& batch, const LossFn& fn);
-  [[noreturn]] void throw_refused(const UpdateInput& in, const std::vector<TowerResult>& results) const;
+  [[noreturn]] void throw_refused(const UpdateInput& in,
+                                  const std::vector<TowerResult>& results) const;
   Report report(const UpdateInput& in, const Batch& batch, const std::vector<TowerResult>& results);
   void warn_skipped(const Report& report) const;
   Clock clock(const Batch& batch) const;

@@ -28,9 +28,9 @@ struct GroupArray {
 
 // What a group knows besides its arrays.
 struct GroupClocks {
-  std::int64_t update = 0;  // applied updates
+  std::int64_t update = 0;    // applied updates
   std::int64_t attempts = 0;  // the learning rate's clock: refused updates count
-  std::int64_t rows = 0;    // rows trained on
+  std::int64_t rows = 0;      // rows trained on
   std::vector<std::pair<std::string, std::int64_t>> steps;  // applied updates of each variable
   std::vector<double> statistics;                           // noise-scale averages
 };

@@ -34,7 +34,8 @@ struct ModelEntry {
 };
 
 // Makes a user's network a Classifier: a Module with `Tensor forward(const Tensor&)` and either no
-// constructor arguments or (const Shape& image, std::int64_t classes). Names stay the network's own.
+// constructor arguments or (const Shape& image, std::int64_t classes). Names stay the network's
+// own.
 template <class Net>
 class NetClassifier : public Classifier {
  public:
@@ -63,7 +64,8 @@ class NetFactory : public ModelFactory {
 // Lets configs say [model] name = "<name>".
 template <class Net>
 void register_model(Registry& registry, const std::string& name, const std::string& help = "") {
-  registry.table<ModelEntry>().add(name, {[] { return std::make_unique<NetFactory<Net>>(); }, help});
+  registry.table<ModelEntry>().add(name,
+                                   {[] { return std::make_unique<NetFactory<Net>>(); }, help});
 }
 
 template <class Net>

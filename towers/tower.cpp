@@ -13,7 +13,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 // Device memory for `n` plain structs.
 template <class T>
 Tensor table(std::size_t n, Device& device) {
-  return Tensor::zeros(Shape{static_cast<std::int64_t>(std::max<std::size_t>(n, 1) * sizeof(T))}, DType::u8, device);
+  return Tensor::zeros(Shape{static_cast<std::int64_t>(std::max<std::size_t>(n, 1) * sizeof(T))},
+                       DType::u8, device);
 }
 template <class T>
 T* as(const Tensor& t) {
@@ -22,9 +23,14 @@ T* as(const Tensor& t) {
 
 }  // namespace
 
-Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module, Transport& transport)
-    : shared_(shared), index_(index), device_(shared.context->device(index)), control_(transport.control(index)),
-      module_(std::move(module)), mover_(transport.mover(index, shared.plan)) {
+Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module,
+             Transport& transport)
+    : shared_(shared),
+      index_(index),
+      device_(shared.context->device(index)),
+      control_(transport.control(index)),
+      module_(std::move(module)),
+      mover_(transport.mover(index, shared.plan)) {
   variables_ = module_->variables();
   std::reverse(variables_.begin(), variables_.end());
   const std::size_t n = variables_.size();
@@ -46,7 +52,8 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   totals_ = table<Totals>(1, device_);
   lr_ = Tensor::zeros(Shape{1}, DType::f32, device_);
   if (shared.plan.unit_squares)
-    unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared.plan.index.elements())}, DType::f32, device_);
+    unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared.plan.index.elements())},
+                                   DType::f32, device_);
   bind(mover_->parameters());
   device_.synchronize();
 }
@@ -78,21 +85,27 @@ Batch Tower::on_device(const Batch& batch) const {
   return moved;
 }
 
-Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn, TowerResult& out) {
+Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn,
+                           TowerResult& out) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
   const Batch batch = on_device(rows);
-  const Scope scope({unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row, batch.rows});
+  const Scope scope(
+      {unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row, batch.rows});
   Step step;
   step.training = true;
   step.update = in.update;
   step.tower = index_;
   unit.loss = fn(*module_, batch, step);
   const Tensor& mean = unit.loss.mean;
-  if (!mean.defined() || !unit.loss.weight.defined() || mean.size() != 1 || mean.dtype() != DType::f32)
-    throw GradientError(ErrorText{.what = "the step function's loss",
-                                  .found = mean.defined() ? "shape " + mean.shape().text() + " " + std::string(name_of(mean.dtype())) : "nothing",
-                                  .expected = "an f32 scalar mean with its weight, as cross_entropy and mse return"});
+  if (!mean.defined() || !unit.loss.weight.defined() || mean.size() != 1 ||
+      mean.dtype() != DType::f32)
+    throw GradientError(ErrorText{
+        .what = "the step function's loss",
+        .found = mean.defined()
+                     ? "shape " + mean.shape().text() + " " + std::string(name_of(mean.dtype()))
+                     : "nothing",
+        .expected = "an f32 scalar mean with its weight, as cross_entropy and mse return"});
   for (auto& m : step.metrics) out.metrics.push_back(std::move(m));
   return unit;
 }
@@ -119,7 +132,8 @@ void Tower::reset_sinks(float* flat) {
 void Tower::zero_missing() {
   for (std::size_t v = 0; v < variables_.size(); ++v)
     if (!sinks_[v].written)
-      device_.main().fill(sinks_[v].data, 0, shared_.plan.index.variables()[v].size * sizeof(float));
+      device_.main().fill(sinks_[v].data, 0,
+                          shared_.plan.index.variables()[v].size * sizeof(float));
 }
 
 void Tower::backward(Unit& unit, bool seeded) {
@@ -130,18 +144,21 @@ void Tower::end_unit(const Unit& unit, bool first) {
   if (!shared_.plan.unit_squares) return;
   zero_missing();
   launch_elements(device_.main(), shared_.plan.index.elements(),
-                  AddUnitGradient{unit_gradient_.data<float>(), mover_->gradient(), mover_->unit_squares(),
-                                  unit.loss.weight.data<float>(), first});
+                  AddUnitGradient{unit_gradient_.data<float>(), mover_->gradient(),
+                                  mover_->unit_squares(), unit.loss.weight.data<float>(), first});
   reset_sinks(unit_gradient_.data<float>());
 }
 
-void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out, HostPart& part, Unit& last) {
+void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
+                      HostPart& part, Unit& last) {
   reset_sinks(shared_.plan.unit_squares ? unit_gradient_.data<float>() : mover_->gradient());
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   for (std::size_t k = 0; k < micro.size(); ++k) {
     Unit unit = forward(in, shard.slice(micro[k].first, micro[k].count), fn, out);
-    launch_elements(device_.main(), 1, AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(), mover_->part(), k == 0});
+    launch_elements(device_.main(), 1,
+                    AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
+                            mover_->part(), k == 0});
     note_presence(unit, part);
     ++part.units;
     if (k + 1 == micro.size()) {
@@ -173,7 +190,8 @@ void Tower::run_last(Unit& last, TowerResult& out) {
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (present_here_[v] != 0) continue;
     if (buckets_open_ && !sinks_[v].written && out.decision.present[v] != 0)
-      device_.main().fill(sinks_[v].data, 0, shared_.plan.index.variables()[v].size * sizeof(float));
+      device_.main().fill(sinks_[v].data, 0,
+                          shared_.plan.index.variables()[v].size * sizeof(float));
     variable_complete(static_cast<int>(v));
   }
   backward(last, !shared_.lone);
@@ -196,9 +214,10 @@ void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
     const int v = shared_.plan.index.find(p.variable);
     const FlatVariable* f = v < 0 ? nullptr : &shared_.plan.index.variables()[at(v)];
     if (f == nullptr || !(f->shape == p.gradient.shape()) || p.gradient.dtype() != DType::f32)
-      throw GradientError(ErrorText{.what = "apply: gradient of '" + p.variable + "'",
-                                    .found = p.gradient.shape().text() + " " + std::string(name_of(p.gradient.dtype())),
-                                    .expected = f == nullptr ? "a variable of the model" : f->shape.text() + " f32"});
+      throw GradientError(ErrorText{
+          .what = "apply: gradient of '" + p.variable + "'",
+          .found = p.gradient.shape().text() + " " + std::string(name_of(p.gradient.dtype())),
+          .expected = f == nullptr ? "a variable of the model" : f->shape.text() + " f32"});
     p.gradient.device().synchronize();
     device_.main().copy(mover_->gradient() + f->offset, p.gradient.raw(), p.gradient.bytes());
     part.set(v);
@@ -216,7 +235,8 @@ void Tower::upload_plan(const UpdateInput& in, const Decision& d) {
   host_lr_ = static_cast<float>(in.lr);
   Stream& s = device_.main();
   s.copy(fold_plan_.raw(), host_fold_plan_.data(), host_fold_plan_.size() * sizeof(FoldPlan));
-  s.copy(variable_plan_.raw(), host_variable_plan_.data(), host_variable_plan_.size() * sizeof(VariablePlan));
+  s.copy(variable_plan_.raw(), host_variable_plan_.data(),
+         host_variable_plan_.size() * sizeof(VariablePlan));
   s.copy(lr_.raw(), &host_lr_, sizeof host_lr_);
 }
 
@@ -226,8 +246,9 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
   FoldConfig config = shared_.fold;
   if (in.kind == UpdateInput::Kind::apply) config.divide = false;
   launch_fold(device_.main(), s1 - s0,
-              {as<SegmentRef>(segments_) + s0, as<FoldPlan>(fold_plan_), w.sources, w.square_in, mover_->parts(),
-               as<Totals>(totals_), w.param, w.mean, w.square, mover_->statistics() + s0, w.origin, shared_.plan.towers, config});
+              {as<SegmentRef>(segments_) + s0, as<FoldPlan>(fold_plan_), w.sources, w.square_in,
+               mover_->parts(), as<Totals>(totals_), w.param, w.mean, w.square,
+               mover_->statistics() + s0, w.origin, shared_.plan.towers, config});
 }
 
 void Tower::apply(const Work& w) {
@@ -241,9 +262,12 @@ void Tower::apply(const Work& w) {
     const std::size_t o = seg.offset - w.origin;
     for (int k = 0; k < shared_.plan.states; ++k) state[k] = w.state[k] + o;
     const UpdateScalars* scalars = as<UpdateScalars>(scalars_) + seg.variable;
-    shared_.optimizer.rule->update(device_.main(), {seg.size, w.param + o, w.mean + o, w.square == nullptr ? nullptr : w.square + o, state, scalars});
+    shared_.optimizer.rule->update(device_.main(),
+                                   {seg.size, w.param + o, w.mean + o,
+                                    w.square == nullptr ? nullptr : w.square + o, state, scalars});
     if (shared_.plan.ema)
-      launch_elements(device_.main(), seg.size, EmaUpdate{w.ema + o, w.param + o, &scalars->step, shared_.optimizer.ema});
+      launch_elements(device_.main(), seg.size,
+                      EmaUpdate{w.ema + o, w.param + o, &scalars->step, shared_.optimizer.ema});
   }
 }
 

@@ -8,7 +8,9 @@
 namespace belfry {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 template <class T>
 T* as(const Tensor& t) {
@@ -41,7 +43,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   const double recorded = now();
   try {
     std::vector<HostPart> parts;
-    for (const auto& bytes : control_.all_gather(part.encode())) parts.push_back(HostPart::decode(bytes));
+    for (const auto& bytes : control_.all_gather(part.encode()))
+      parts.push_back(HostPart::decode(bytes));
     out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing);
     const double gathered = now();
     if (out.decision.kind == Decision::Kind::refuse) {
@@ -63,7 +66,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
 }
 
 // Backward of the last unit, exchange, fold, verdict, update.
-void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Unit& last, TowerResult& out) {
+void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Unit& last,
+                    TowerResult& out) {
   mover_->begin_exchange(has_rows);
   bucket_left_ = shared_.bucket_variables;
   complete_.assign(variables_.size(), 0);
@@ -79,7 +83,9 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Un
   out.forward_backward = backward_end;
   bool summed = false;
   const auto sum_parts = [&] {
-    if (!summed) launch_elements(device_.main(), 1, SumParts{mover_->parts(), shared_.plan.towers, as<Totals>(totals_)});
+    if (!summed)
+      launch_elements(device_.main(), 1,
+                      SumParts{mover_->parts(), shared_.plan.towers, as<Totals>(totals_)});
     summed = true;
   };
   Work work;
@@ -97,6 +103,7 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Un
     fold(in, work);
     apply(work);
   }
+  if (fused && !filled_) update_begin = now();  // the others took all blocks
   const SegmentStats* stats = mover_->gather_statistics();
   sum_parts();
   if (!fused) update_begin = now();
@@ -121,15 +128,21 @@ void Tower::fill_scalars() {
     static constexpr Verdict kNone{};
     device_.main().copy(verdict_.raw(), &kNone, sizeof kNone);
   }
-  launch_elements(device_.main(), variables_.size(),
-                  FillScalars{as<VariablePlan>(variable_plan_), as<Verdict>(verdict_), lr_.data<float>(), steps_.data<float>(), as<UpdateScalars>(scalars_)});
+  launch_elements(
+      device_.main(), variables_.size(),
+      FillScalars{as<VariablePlan>(variable_plan_), as<Verdict>(verdict_), lr_.data<float>(),
+                  steps_.data<float>(), as<UpdateScalars>(scalars_)});
 }
 
-void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out) {
+void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats,
+                     TowerResult& out) {
   Stream& main = device_.main();
   if (shared_.fold.statistics) {
-    const double limit = shared_.optimizer.clip == Clip::global_norm ? shared_.optimizer.clip_limit : 0;
-    launch_rows(main, 1, ReachVerdict{stats, shared_.plan.index.segments().size(), static_cast<float>(limit), as<Verdict>(verdict_)});
+    const double limit =
+        shared_.optimizer.clip == Clip::global_norm ? shared_.optimizer.clip_limit : 0;
+    launch_rows(main, 1,
+                ReachVerdict{stats, shared_.plan.index.segments().size(), static_cast<float>(limit),
+                             as<Verdict>(verdict_)});
   } else {
     static constexpr Verdict kNone{};
     main.copy(verdict_.raw(), &kNone, sizeof kNone);
@@ -140,7 +153,8 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
   out.refused = mover_->any_failed() || bad || !(out.totals.weight > 0);
   if (bad) find_bad(out);
   const bool updates = !out.refused && in.kind != UpdateInput::Kind::average_only;
-  if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares) load_squares(*in.averaged);
+  if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares)
+    load_squares(*in.averaged);
   if (updates) {
     fill_scalars();  // in the fused way a tower without work still counts the step
     Work work;
@@ -156,7 +170,8 @@ void Tower::load_squares(const AveragedGradients& averaged) {
     const int v = shared_.plan.index.find(p.variable);
     const std::vector<double> values = p.gradient.to_vector();
     for (std::size_t i = 0; v >= 0 && i < values.size(); ++i)
-      flat[shared_.plan.index.variables()[static_cast<std::size_t>(v)].offset + i] = static_cast<float>(values[i]);
+      flat[shared_.plan.index.variables()[static_cast<std::size_t>(v)].offset + i] =
+          static_cast<float>(values[i]);
   }
   mover_->write(FlatArray::square, 0, flat.data());
   control_.barrier();
@@ -181,7 +196,8 @@ void Tower::find_bad(TowerResult& out) {
   }
 }
 
-GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn, double& weight, double& loss) {
+GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn,
+                              double& weight, double& loss) {
   device_.bind_thread();
   UpdateInput in;
   in.update = update;
@@ -193,11 +209,14 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   bool first = true;
   for (const RowPart& r : micro) {
     Unit unit = forward(in, shard.slice(r.first, r.count), fn, result);
-    launch_elements(device_.main(), 1, AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(), mover_->part(), first});
+    launch_elements(device_.main(), 1,
+                    AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
+                            mover_->part(), first});
     first = false;
     HostPart part;
     note_presence(unit, part);
-    for (std::size_t v = 0; v < present.size(); ++v) present[v] = static_cast<char>(present[v] | present_here_[v]);
+    for (std::size_t v = 0; v < present.size(); ++v)
+      present[v] = static_cast<char>(present[v] | present_here_[v]);
     backward(unit, micro.size() > 1);
   }
   GradientList out;
@@ -209,7 +228,8 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
     }
     Tensor g = Tensor::empty(f.shape, DType::f32, device_);
     device_.main().copy(g.raw(), mover_->gradient() + f.offset, g.bytes());
-    if (micro.size() > 1) launch_elements(device_.main(), f.size, DivideBy{g.data<float>(), &mover_->part()->weight});
+    if (micro.size() > 1)
+      launch_elements(device_.main(), f.size, DivideBy{g.data<float>(), &mover_->part()->weight});
     out.emplace_back(g, f.name);
   }
   DevicePart part;

@@ -67,18 +67,28 @@ double rate_together(const Registry& registry, const BenchSetup& setup) {
   return static_cast<double>(setup.batch) / run.measure(setup.updates).median();
 }
 
-// n runs that know nothing of each other: what the machine itself leaves of n times the speed.
+// n runs that know nothing of each other: what the machine itself leaves of n times the speed. All
+// are warm before the first is measured.
 double rate_apart(const Registry& registry, BenchSetup setup, int n) {
   setup.towers = 1;
+  std::vector<std::unique_ptr<BenchRun>> runs;
+  for (int i = 0; i < n; ++i) runs.push_back(std::make_unique<BenchRun>(registry, setup));
   const std::unique_ptr<Host> host = make_thread_host();
   std::vector<double> rates(static_cast<std::size_t>(n));
   host->run(n, [&](int i) {
-    BenchRun run(registry, setup);
-    rates[static_cast<std::size_t>(i)] = static_cast<double>(setup.batch) / run.measure(setup.updates).median();
+    const auto k = static_cast<std::size_t>(i);
+    rates[k] = static_cast<double>(setup.batch) / runs[k]->measure(setup.updates).median();
   });
   double sum = 0;
   for (const double r : rates) sum += r;
   return sum;
+}
+
+// Median over the rounds of a / b, each of one round: a drift of the machine cancels.
+double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return median_of(std::move(ratios));
 }
 
 std::vector<ScalingPoint> measure_scaling(const Registry& registry, const BenchArguments& arguments) {
@@ -100,21 +110,23 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
   std::sort(arguments.towers.begin(), arguments.towers.end());
   const BenchSetup& setup = arguments.setup;
   const std::vector<ScalingPoint> points = measure_scaling(context.registry, arguments);
-  const int base_towers = points.front().towers;
-  const double base = median_of(points.front().together) / base_towers;
+  const std::vector<double>& base = points.front().together;
+  const double base_towers = points.front().towers;
   context.print("weak scaling of {}: {} rows a tower and update, {} threads a tower, median of {} rounds\n", setup.model, setup.batch, setup.threads, arguments.rounds);
   context.print("towers  samples/s  per tower  speed-up  efficiency | independent runs: samples/s  efficiency\n");
   Json rows = Json::array();
   for (const ScalingPoint& p : points) {
-    const double rate = median_of(p.together), apart = median_of(p.apart), speedup = rate / base;
+    const double rate = median_of(p.together), apart = median_of(p.apart);
+    const double speedup = base_towers * median_ratio(p.together, base);
+    const double ceiling = base_towers * median_ratio(p.apart, base) / p.towers;
     context.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers, rate, rate / p.towers, speedup,
-                  100 * speedup / p.towers, apart, 100 * apart / base / p.towers);
+                  100 * speedup / p.towers, apart, 100 * ceiling);
     rows.push_back({{"towers", p.towers}, {"samples_per_second", rate}, {"efficiency_share", speedup / p.towers},
-                    {"independent_samples_per_second", apart}, {"independent_efficiency_share", apart / base / p.towers},
-                    {"of_ceiling_share", rate / apart}});
+                    {"independent_samples_per_second", apart}, {"independent_efficiency_share", ceiling},
+                    {"of_ceiling_share", median_ratio(p.together, p.apart)}});
   }
   const ScalingPoint& last = points.back();
-  context.print("{} towers reach {:.1f}% of {} independent runs\n", last.towers, 100 * median_of(last.together) / median_of(last.apart), last.towers);
+  context.print("{} towers reach {:.1f}% of {} independent runs\n", last.towers, 100 * median_ratio(last.together, last.apart), last.towers);
   const double gemm = best_gemm_rate(setup.threads);
   context.print("best GEMM 512x512x512 on {} threads: {:.1f} GFLOP/s\n", setup.threads, gemm / 1e9);
   write_json(context, arguments.json,

@@ -15,6 +15,9 @@ enum class Executor : std::uint8_t {
 // A CPU device: streams by `executor`, kernels and library calls on `threads` host threads.
 std::unique_ptr<Device> make_cpu_device(int index, int threads, Executor executor);
 
+// Hardware threads of this machine, at least 1.
+int host_cores();
+
 // Persistent threads: run()'s index 0 is the calling thread, the others wait between calls.
 std::unique_ptr<Host> make_thread_host();
 

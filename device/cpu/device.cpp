@@ -15,7 +15,10 @@ namespace {
 class CpuDevice : public Device {
  public:
   CpuDevice(int index, int threads, Executor executor)
-      : id_{Backend::cpu, index}, threads_(threads), executor_(executor), main_(CpuDevice::stream(0)) {}
+      : id_{Backend::cpu, index},
+        threads_(threads),
+        executor_(executor),
+        main_(CpuDevice::stream(0)) {}
   ~CpuDevice() override = default;
 
   DeviceId id() const noexcept override { return id_; }
@@ -23,7 +26,9 @@ class CpuDevice : public Device {
     if (executor_ == Executor::lazy) return std::make_unique<LazyStream>(id_, threads_);
     return std::make_unique<InPlaceStream>(id_, threads_);
   }
-  std::unique_ptr<Event> event(bool external) override { return std::make_unique<CpuEvent>(external); }
+  std::unique_ptr<Event> event(bool external) override {
+    return std::make_unique<CpuEvent>(external);
+  }
   Arena& arena(MemoryKind) override { return arena_; }
   Stream& main() override { return *main_; }
   int threads() const noexcept override { return threads_; }

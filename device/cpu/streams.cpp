@@ -77,7 +77,8 @@ bool CpuStream::captured(const Touches& touches, const Task& task) {
 
 void CpuStream::run_kernel(const KernelCall& call, int threads) {
   const std::size_t n = call.n;
-  const bool split = threads > 1 && (call.rows ? n >= 2 * static_cast<std::size_t>(threads) : n >= kSplit);
+  const bool split =
+      threads > 1 && (call.rows ? n >= 2 * static_cast<std::size_t>(threads) : n >= kSplit);
   if (!split) {
     call.host(call.functor, 0, n);
     return;
@@ -198,10 +199,12 @@ void LazyStream::host_access(const Touches& touches) {
   for (const OwnedTask& task : queue_)
     for (const Touch& q : task.touches)
       for (const Touch& h : touches) {
-        const auto *a = static_cast<const std::byte*>(q.data), *b = static_cast<const std::byte*>(h.data);
+        const auto *a = static_cast<const std::byte*>(q.data),
+                   *b = static_cast<const std::byte*>(h.data);
         if ((q.write || h.write) && a < b + h.bytes && b < a + q.bytes)
-          throw DeviceError(ErrorText{.what = "host access to memory that a stream still uses on " + name_of(device()),
-                                      .fix = "synchronize the stream, or wait for an event after its last use"});
+          throw DeviceError(ErrorText{
+              .what = "host access to memory that a stream still uses on " + name_of(device()),
+              .fix = "synchronize the stream, or wait for an event after its last use"});
       }
 }
 

@@ -26,7 +26,7 @@ class CpuEvent : public Event {
   void require_recorded() const;
   bool external_;
   std::atomic<bool> recorded_{false};
-  LazyStream* stream_ = nullptr;   // lazy only: where, and after how many operations
+  LazyStream* stream_ = nullptr;  // lazy only: where, and after how many operations
   std::uint64_t position_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -67,7 +68,8 @@ class ThreadHost : public Host {
   }
 
   void run(int n, void (*body)(void*, int), void* arg) override {
-    if (running_.exchange(true)) throw DeviceError("Host::run called while it runs: step() is not reentrant");
+    if (running_.exchange(true))
+      throw DeviceError("Host::run called while it runs: step() is not reentrant");
     struct Leave {
       std::atomic<bool>& flag;
       ~Leave() { flag.store(false); }
@@ -75,7 +77,8 @@ class ThreadHost : public Host {
     const CallerState state;
     while (static_cast<int>(workers_.size()) < n - 1) {
       const int index = static_cast<int>(workers_.size()) + 1;
-      workers_.emplace_back([this, index, seen = generation_.load()]() mutable { work(index, seen); });
+      workers_.emplace_back(
+          [this, index, seen = generation_.load()]() mutable { work(index, seen); });
     }
     errors_.assign(static_cast<std::size_t>(n), nullptr);
     body_ = body;
@@ -94,9 +97,9 @@ class ThreadHost : public Host {
     const std::lock_guard lock(spawn_mutex_);
     const std::uint64_t id = next_++;
     spawned_.emplace(id, std::thread([body, arg] {
-      background = true;
-      body(arg);
-    }));
+                       background = true;
+                       body(arg);
+                     }));
     return id;
   }
 
@@ -129,7 +132,8 @@ class ThreadHost : public Host {
   }
 
   void notify() noexcept override {
-    if (sleepers_.fetch_add(0) == 0) return;  // a read-modify-write orders the caller's store before it
+    if (sleepers_.fetch_add(0) == 0)
+      return;  // a read-modify-write orders the caller's store before it
     const std::lock_guard lock(mutex_);
     sleep_.notify_all();
   }
@@ -145,7 +149,8 @@ class ThreadHost : public Host {
 
   void work(int index, std::uint64_t seen) {
     for (;;) {
-      Host::wait([&] { return stop_.load() || generation_.load(std::memory_order_acquire) != seen; });
+      Host::wait(
+          [&] { return stop_.load() || generation_.load(std::memory_order_acquire) != seen; });
       if (stop_.load()) return;
       seen = generation_.load(std::memory_order_acquire);
       if (index < n_) guarded(index);
@@ -170,6 +175,8 @@ class ThreadHost : public Host {
 };
 
 }  // namespace
+
+int host_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 std::unique_ptr<Host> make_thread_host() { return std::make_unique<ThreadHost>(); }
 

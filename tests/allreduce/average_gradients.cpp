@@ -20,8 +20,11 @@ struct Devices {
   explicit Devices(Executor e = Executor::in_place) {
     for (int i = 0; i < 8; ++i) all.push_back(make_cpu_device(i, 1, e));
   }
-  GradientPair pair(int tower, const std::string& name, const Values& values, DType type = DType::f32) {
-    return {Tensor::from(values, Shape{static_cast<std::int64_t>(values.size())}, type, *all[static_cast<std::size_t>(tower)]), name};
+  GradientPair pair(int tower, const std::string& name, const Values& values,
+                    DType type = DType::f32) {
+    return {Tensor::from(values, Shape{static_cast<std::int64_t>(values.size())}, type,
+                         *all[static_cast<std::size_t>(tower)]),
+            name};
   }
   std::vector<std::unique_ptr<Device>> all;
 };
@@ -29,13 +32,17 @@ struct Devices {
 GradientPair absent(const std::string& name) { return {Tensor(), name}; }
 
 // One variable on several towers.
-AveragedGradients average(Devices& d, const std::vector<Values>& towers, const AverageOptions& o = {}, DType type = DType::f32) {
+AveragedGradients average(Devices& d, const std::vector<Values>& towers,
+                          const AverageOptions& o = {}, DType type = DType::f32) {
   std::vector<GradientList> lists;
-  for (std::size_t t = 0; t < towers.size(); ++t) lists.push_back({d.pair(static_cast<int>(t), "w", towers[t], type)});
+  for (std::size_t t = 0; t < towers.size(); ++t)
+    lists.push_back({d.pair(static_cast<int>(t), "w", towers[t], type)});
   return average_gradients(lists, o);
 }
 
-Values mean(const AveragedGradients& a, std::size_t i = 0) { return a.mean.at(i).gradient.to_vector(); }
+Values mean(const AveragedGradients& a, std::size_t i = 0) {
+  return a.mean.at(i).gradient.to_vector();
+}
 Values square(const AveragedGradients& a) { return a.square.at(0).gradient.to_vector(); }
 
 }  // namespace
@@ -73,8 +80,9 @@ TEST_CASE("B05 absent on some towers: all names and towers, or counted as 0") {
     return l;
   }();
   CHECK_THROWS_AS(average_gradients(lists), GradientError);
-  CHECK_THROWS_WITH(average_gradients(lists), Contains("head/b (missing on tower 1 of 3)") &&
-                                                  Contains("head/c (missing on towers 0, 2 of 3)") && !Contains("fc/w"));
+  CHECK_THROWS_WITH(average_gradients(lists),
+                    Contains("head/b (missing on tower 1 of 3)") &&
+                        Contains("head/c (missing on towers 0, 2 of 3)") && !Contains("fc/w"));
   const AveragedGradients zero = average_gradients(lists, {.none = MissingOnSome::zero});
   CHECK(mean(zero, 0)[0] == Approx(2.0 / 3));
   CHECK(mean(zero, 1) == Values{1});
@@ -105,20 +113,24 @@ TEST_CASE("B08 the mean of squares is not the square of the mean") {
 
 TEST_CASE("B28 pairs go by name; unequal lists, shapes and types are named") {
   Devices d;
-  const AveragedGradients a =
-      average_gradients({{d.pair(0, "a", {1}), d.pair(0, "b", {10})}, {d.pair(1, "b", {30}), d.pair(1, "a", {3})}});
+  const AveragedGradients a = average_gradients(
+      {{d.pair(0, "a", {1}), d.pair(0, "b", {10})}, {d.pair(1, "b", {30}), d.pair(1, "a", {3})}});
   CHECK(a.mean[0].variable == "a");
   CHECK(mean(a, 0) == Values{2});
   CHECK(mean(a, 1) == Values{20});
-  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1})}, {d.pair(1, "a", {1}), d.pair(1, "x", {1})}}),
-                    Contains("'x' is on tower 1 and not on tower 0"));
-  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1}), d.pair(0, "x", {1})}, {d.pair(1, "a", {1})}}),
-                    Contains("'x' is on tower 0 and not on tower 1"));
+  CHECK_THROWS_WITH(
+      average_gradients({{d.pair(0, "a", {1})}, {d.pair(1, "a", {1}), d.pair(1, "x", {1})}}),
+      Contains("'x' is on tower 1 and not on tower 0"));
+  CHECK_THROWS_WITH(
+      average_gradients({{d.pair(0, "a", {1}), d.pair(0, "x", {1})}, {d.pair(1, "a", {1})}}),
+      Contains("'x' is on tower 0 and not on tower 1"));
   CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1, 2})}, {d.pair(1, "a", {1, 2, 3})}}),
                     Contains("'a'") && Contains("[2] on tower 0") && Contains("[3] on tower 1"));
-  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1})}, {d.pair(1, "a", {1}, DType::f64)}}), Contains("f32 and f64"));
-  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1}, DType::i32)}, {d.pair(1, "a", {1}, DType::i32)}}),
-                    Contains("i32") && Contains("floating"));
+  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "a", {1})}, {d.pair(1, "a", {1}, DType::f64)}}),
+                    Contains("f32 and f64"));
+  CHECK_THROWS_WITH(
+      average_gradients({{d.pair(0, "a", {1}, DType::i32)}, {d.pair(1, "a", {1}, DType::i32)}}),
+      Contains("i32") && Contains("floating"));
 }
 
 TEST_CASE("B50 half precision is added in single") {
@@ -133,24 +145,28 @@ TEST_CASE("B50 half precision is added in single") {
   CHECK(c.square[0].gradient.dtype() == DType::f32);
   CHECK(mean(average(d, {{60000}, {60000}, {-60000}, {-60000}}, {}, DType::f16)) == Values{0});
   // F14: 1e-4 in f16 squares to 1e-8 and not to 0
-  CHECK(square(average(d, four(1e-4), {.include_square = true}, DType::f16))[0] == Approx(1e-8).epsilon(0.01));
+  CHECK(square(average(d, four(1e-4), {.include_square = true}, DType::f16))[0] ==
+        Approx(1e-8).epsilon(0.01));
   CHECK(mean(average(d, four(3.5), {}, DType::bf16)) == Values{3.5});
 }
 
 TEST_CASE("B62 a variable twice in one list is an error") {
   Devices d;
-  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "E", {2}), d.pair(0, "E", {3})}}), Contains("'E' twice"));
+  CHECK_THROWS_WITH(average_gradients({{d.pair(0, "E", {2}), d.pair(0, "E", {3})}}),
+                    Contains("'E' twice"));
 }
 
 TEST_CASE("B65 every variable keeps its own type, shape and mean") {
   Devices d;
-  const std::vector<std::pair<DType, std::size_t>> kinds{{DType::f16, 128}, {DType::f32, 128}, {DType::f16, 1},
-                                                         {DType::f32, 0},   {DType::f64, 3},   {DType::f32, 7}};
+  const std::vector<std::pair<DType, std::size_t>> kinds{{DType::f16, 128}, {DType::f32, 128},
+                                                         {DType::f16, 1},   {DType::f32, 0},
+                                                         {DType::f64, 3},   {DType::f32, 7}};
   std::vector<GradientList> lists(2);
   for (int t = 0; t < 2; ++t)
     for (std::size_t k = 0; k < kinds.size(); ++k)
       lists[static_cast<std::size_t>(t)].push_back(
-          d.pair(t, "v" + std::to_string(k), Values(kinds[k].second, (t == 0 ? 1.0 : 3.0) / 64), kinds[k].first));
+          d.pair(t, "v" + std::to_string(k), Values(kinds[k].second, (t == 0 ? 1.0 : 3.0) / 64),
+                 kinds[k].first));
   const AveragedGradients a = average_gradients(lists);
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     CHECK(a.mean[k].gradient.dtype() == kinds[k].first);
@@ -163,7 +179,8 @@ TEST_CASE("weights: normalised, checked; weight 0 is a tower without rows") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(mean(average(d, {{1}, {3}}, {.weights = {0.5, 1.5}})) == Values{2.5});
   CHECK(mean(average(d, {{nan}, {3}}, {.include_square = true, .weights = {0, 2}})) == Values{3});
-  CHECK(mean(average_gradients({{absent("w")}, {d.pair(1, "w", {3})}}, {.weights = {0, 2}})) == Values{3});
+  CHECK(mean(average_gradients({{absent("w")}, {d.pair(1, "w", {3})}}, {.weights = {0, 2}})) ==
+        Values{3});
   CHECK_THROWS_AS(average(d, {{1}, {2}}, {.weights = {0, 0}}), NumericError);
   CHECK_THROWS_AS(average(d, {{1}, {2}}, {.weights = {1}}), GradientError);
   CHECK_THROWS_AS(average(d, {{1}, {2}}, {.weights = {1, -1}}), GradientError);
@@ -178,7 +195,10 @@ TEST_CASE("F06 within N 2^-23 of f64; one tower is the identity bit for bit; the
       std::vector<Values> g(n, Values(1000));
       for (std::size_t t = 0; t < n; ++t)
         for (std::size_t i = 0; i < 1000; ++i)
-          g[t][i] = static_cast<double>(unit_float(philox(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(t), 0, 0).v[0]) - 0.5f);
+          g[t][i] = static_cast<double>(
+              unit_float(
+                  philox(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(t), 0, 0).v[0]) -
+              0.5f);
       const Values m = mean(average(d, g));
       for (std::size_t i = 0; i < 1000; ++i) {
         double exact = 0, size = 0;
@@ -190,7 +210,8 @@ TEST_CASE("F06 within N 2^-23 of f64; one tower is the identity bit for bit; the
         }
         while (level.size() > 1) {  // pairs (2i, 2i + 1), a missing partner passes through
           std::vector<float> next;
-          for (std::size_t k = 0; k < level.size(); k += 2) next.push_back(k + 1 < level.size() ? level[k] + level[k + 1] : level[k]);
+          for (std::size_t k = 0; k < level.size(); k += 2)
+            next.push_back(k + 1 < level.size() ? level[k] + level[k + 1] : level[k]);
           level = next;
         }
         REQUIRE(std::abs(m[i] - exact) <= static_cast<double>(n) * 0x1p-23 * size);
@@ -202,5 +223,6 @@ TEST_CASE("F06 within N 2^-23 of f64; one tower is the identity bit for bit; the
   const Values odd{-0.0, 1e-45, 3.4e38, std::numeric_limits<double>::infinity()};
   const Values same = mean(average(d, {odd}, {.weights = {0.3}}));
   for (std::size_t i = 0; i < odd.size(); ++i)
-    CHECK(std::bit_cast<std::uint32_t>(static_cast<float>(same[i])) == std::bit_cast<std::uint32_t>(static_cast<float>(odd[i])));
+    CHECK(std::bit_cast<std::uint32_t>(static_cast<float>(same[i])) ==
+          std::bit_cast<std::uint32_t>(static_cast<float>(odd[i])));
 }

@@ -15,7 +15,8 @@ using namespace belfry;
 using Catch::Matchers::Contains;
 
 TEST_CASE("flat index: reverse order, 64-element places, segments cover blocks") {
-  const FlatIndex index({"a", "b", "none", "c"}, {Shape{10000}, Shape{3, 5}, Shape{0, 4}, Shape{64}});
+  const FlatIndex index({"a", "b", "none", "c"},
+                        {Shape{10000}, Shape{3, 5}, Shape{0, 4}, Shape{64}});
   const auto& v = index.variables();
   CHECK(v[0].name == "c");
   CHECK(v[1].name == "none");
@@ -89,15 +90,19 @@ TEST_CASE("the record decides alike from the gathered parts") {
     return p;
   };
   // flat order: 0 = c, 1 = b, 2 = a
-  const Decision all = decide({part(1, {0, 2}), part(1, {0, 2}), part(0, {})}, index, trainable, MissingOnSome::reject);
+  const Decision all = decide({part(1, {0, 2}), part(1, {0, 2}), part(0, {})}, index, trainable,
+                              MissingOnSome::reject);
   CHECK(all.kind == Decision::Kind::apply);
   CHECK(all.present == std::vector<char>{1, 0, 1});
   CHECK(all.skipped == std::vector<int>{1});
   CHECK(all.units == 2);
-  const Decision some = decide({part(1, {0, 1, 2}), part(1, {0}), part(1, {0, 1})}, index, trainable, MissingOnSome::reject);
+  const Decision some = decide({part(1, {0, 1, 2}), part(1, {0}), part(1, {0, 1})}, index,
+                               trainable, MissingOnSome::reject);
   CHECK(some.kind == Decision::Kind::refuse);
-  CHECK_THAT(some.error, Contains("b (missing on tower 1 of 3)") && Contains("a (missing on towers 1, 2 of 3)") && !Contains("c ("));
-  CHECK(decide({part(1, {0, 1}), part(1, {0})}, index, trainable, MissingOnSome::zero).present == std::vector<char>{1, 1, 0});
+  CHECK_THAT(some.error, Contains("b (missing on tower 1 of 3)") &&
+                             Contains("a (missing on towers 1, 2 of 3)") && !Contains("c ("));
+  CHECK(decide({part(1, {0, 1}), part(1, {0})}, index, trainable, MissingOnSome::zero).present ==
+        std::vector<char>{1, 1, 0});
   const Decision none = decide({part(1, {}), part(1, {})}, index, trainable, MissingOnSome::zero);
   CHECK_THAT(none.error, Contains("no variable has a gradient"));
   HostPart threw = part(1, {});
@@ -105,7 +110,8 @@ TEST_CASE("the record decides alike from the gathered parts") {
   CHECK(decide({part(1, {0}), threw}, index, trainable, MissingOnSome::reject).threw);
   HostPart other = part(1, {0});
   other.update = 8;
-  CHECK_THROWS_AS(decide({part(1, {0}), other}, index, trainable, MissingOnSome::reject), CommError);
+  CHECK_THROWS_AS(decide({part(1, {0}), other}, index, trainable, MissingOnSome::reject),
+                  CommError);
   const std::vector<char> frozen{1, 0, 1};
   CHECK(decide({part(1, {0, 2})}, index, frozen, MissingOnSome::reject).skipped.empty());
 }
@@ -142,7 +148,10 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
     Totals totals;
     for (int k = 0; k < n; ++k) {
       for (std::size_t i = 0; i < kSize; ++i)
-        g[static_cast<std::size_t>(k)][i] = unit_float(philox(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(i), 0, 0).v[0]) - 0.5f;
+        g[static_cast<std::size_t>(k)][i] =
+            unit_float(
+                philox(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(i), 0, 0).v[0]) -
+            0.5f;
       sources.push_back(g[static_cast<std::size_t>(k)].data());
       parts.push_back({static_cast<float>(k % 3 + 1), 0});
       totals.weight += parts.back().weight;
@@ -152,8 +161,9 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
       SegmentStats stats;
       FoldConfig config;
       config.statistics = config.squares = true;
-      launch_fold(device->main(), 1, {&segment, &plan, from.data(), nullptr, parts.data(), &totals, nullptr, mean.data(), square.data(),
-                                      &stats, 0, n, config});
+      launch_fold(device->main(), 1,
+                  {&segment, &plan, from.data(), nullptr, parts.data(), &totals, nullptr,
+                   mean.data(), square.data(), &stats, 0, n, config});
       return std::make_pair(mean, square);
     };
     const auto [mean, square] = fold(sources);
@@ -167,9 +177,12 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
         while (l.size() > 1) {
           std::vector<std::pair<bool, float>> next;
           for (std::size_t k = 0; k < l.size(); k += 2) {
-            if (k + 1 == l.size() || !l[k + 1].first) next.push_back(l[k]);
-            else if (!l[k].first) next.push_back(l[k + 1]);
-            else next.emplace_back(true, l[k].second + l[k + 1].second);
+            if (k + 1 == l.size() || !l[k + 1].first)
+              next.push_back(l[k]);
+            else if (!l[k].first)
+              next.push_back(l[k + 1]);
+            else
+              next.emplace_back(true, l[k].second + l[k + 1].second);
           }
           l = next;
         }
@@ -183,7 +196,9 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
       REQUIRE(without[i] == tree(fewer) / totals.weight);
       double q = 0;
       for (int k = 0; k < n; ++k)
-        q += static_cast<double>(level[static_cast<std::size_t>(k)] * level[static_cast<std::size_t>(k)]) / static_cast<double>(parts[static_cast<std::size_t>(k)].weight);
+        q += static_cast<double>(level[static_cast<std::size_t>(k)] *
+                                 level[static_cast<std::size_t>(k)]) /
+             static_cast<double>(parts[static_cast<std::size_t>(k)].weight);
       REQUIRE(square[i] == Approx(q / static_cast<double>(totals.weight)).epsilon(1e-5));
     }
   }

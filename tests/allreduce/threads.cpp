@@ -19,7 +19,8 @@ struct Group {
         transport(builtin().table<TransportEntry>().at("threads", "transport").make(context, {})) {}
   template <class F>
   void run(F f) {
-    context.host().run(context.towers(), [&](int t) { f(t, transport->communicator(t), context.device(t).main()); });
+    context.host().run(context.towers(),
+                       [&](int t) { f(t, transport->communicator(t), context.device(t).main()); });
   }
   Context context;
   std::unique_ptr<Transport> transport;
@@ -79,7 +80,8 @@ TEST_CASE("members that issue different collectives get a CommError on every one
     g.run([&](int t, Communicator& c, Stream& s) {
       std::vector<float> a(4), b(12);
       try {
-        c.all_gather(s, a.data(), b.data(), size && t == 1 ? 8u : 16u, {1, !size && t == 1 ? 5 : 4, 9});
+        c.all_gather(s, a.data(), b.data(), size && t == 1 ? 8u : 16u,
+                     {1, !size && t == 1 ? 5 : 4, 9});
       } catch (const CommError& e) {
         errors[static_cast<std::size_t>(t)] = e.what();
       }
@@ -113,7 +115,8 @@ TEST_CASE("control gathers bytes of different lengths") {
   Group g(3);
   g.context.host().run(3, [&](int t) {
     for (std::size_t round = 0; round < 50; ++round) {
-      const std::vector<std::byte> mine(static_cast<std::size_t>(t) + round, std::byte{static_cast<unsigned char>(t)});
+      const std::vector<std::byte> mine(static_cast<std::size_t>(t) + round,
+                                        std::byte{static_cast<unsigned char>(t)});
       const auto all = g.transport->control(t).all_gather(mine);
       REQUIRE(all.size() == 3);
       for (std::size_t p = 0; p < 3; ++p) {

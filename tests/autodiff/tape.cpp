@@ -22,7 +22,8 @@ struct Fixture {
   Tape tape;
   Scope scope{{.tape = &tape, .training = true}};
   Tensor leaf(const Values& v, GradSink* sink = nullptr) {
-    return tape.leaf(Tensor::from(v, Shape{static_cast<std::int64_t>(v.size())}, DType::f32, *device), sink);
+    return tape.leaf(
+        Tensor::from(v, Shape{static_cast<std::int64_t>(v.size())}, DType::f32, *device), sink);
   }
   Values grad(const Tensor& t) { return tape.grad(t).to_vector(); }
 };
@@ -50,7 +51,8 @@ TEST_CASE("gradients of values nobody asked for are absent; cut edges are not di
   CHECK_THROWS_WITH(f.tape.backward(loss), Contains("twice"));
 }
 
-TEST_CASE("gradients go straight into a sink, accumulate across tapes and say when they are complete") {
+TEST_CASE(
+    "gradients go straight into a sink, accumulate across tapes and say when they are complete") {
   const auto device = make_cpu_device(0, 1, Executor::in_place);
   std::vector<float> memory{7, 7};  // overwritten by the first term
   int complete = 0;
@@ -89,11 +91,14 @@ TEST_CASE("an op that returns less than it declared, or something else, is named
     Tensor out = Tensor::from({1}, Shape{}, DType::f32, *f.device);
     tape.backward(recorded("my_op", out, std::move(backward), leaf));
   };
-  CHECK_THROWS_WITH(broken([](Backward&) {}), Contains("my_op") && Contains("no gradient for input 0"));
-  CHECK_THROWS_WITH(broken([&](Backward& b) { b.give(0, Tensor::zeros(Shape{3}, DType::f32, *f.device)); }),
-                    Contains("my_op") && Contains("[3]") && Contains("[2]"));
-  CHECK_THROWS_WITH(broken([&](Backward& b) { b.give(0, Tensor::zeros(Shape{2}, DType::f64, *f.device)); }),
-                    Contains("f64") && Contains("f32"));
+  CHECK_THROWS_WITH(broken([](Backward&) {}),
+                    Contains("my_op") && Contains("no gradient for input 0"));
+  CHECK_THROWS_WITH(
+      broken([&](Backward& b) { b.give(0, Tensor::zeros(Shape{3}, DType::f32, *f.device)); }),
+      Contains("my_op") && Contains("[3]") && Contains("[2]"));
+  CHECK_THROWS_WITH(
+      broken([&](Backward& b) { b.give(0, Tensor::zeros(Shape{2}, DType::f64, *f.device)); }),
+      Contains("f64") && Contains("f32"));
   CHECK_THROWS_WITH(broken([](Backward& b) {
                       b.into(0);
                       b.into(0);
@@ -107,8 +112,11 @@ TEST_CASE("F50 colocation: a gradient on another device than its forward op is f
   const auto elsewhere = make_cpu_device(3, 1, Executor::in_place);
   const Tensor x = f.leaf({1, 2});
   Tensor out = Tensor::from({1}, Shape{}, DType::f32, *f.device);
-  const Tensor loss = recorded("misplaced", out, [&](Backward& b) { b.give(0, Tensor::zeros(Shape{2}, DType::f32, *elsewhere)); }, x);
-  CHECK_THROWS_WITH(f.tape.backward(loss), Contains("misplaced") && Contains("cpu:3") && Contains("cpu:0"));
+  const Tensor loss = recorded(
+      "misplaced", out,
+      [&](Backward& b) { b.give(0, Tensor::zeros(Shape{2}, DType::f32, *elsewhere)); }, x);
+  CHECK_THROWS_WITH(f.tape.backward(loss),
+                    Contains("misplaced") && Contains("cpu:3") && Contains("cpu:0"));
 }
 
 TEST_CASE("F52 the placement report names op, device, gradient's device and bytes") {

@@ -14,20 +14,28 @@ namespace {
 
 std::atomic<std::size_t> largest{0};
 
-void* counted(std::size_t bytes) {
+void* counted(std::size_t bytes) noexcept {
   if (bytes > largest.load()) largest.store(bytes);
-  if (void* p = std::malloc(bytes != 0 ? bytes : 1)) return p;
+  return std::malloc(bytes != 0 ? bytes : 1);
+}
+
+void* counted_or_throw(std::size_t bytes) {
+  if (void* p = counted(bytes)) return p;
   throw std::bad_alloc();
 }
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
+void* operator new(std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 using namespace belfry;
 using namespace belfry::test;

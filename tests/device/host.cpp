@@ -21,7 +21,8 @@ TEST_CASE("run: every index on its own thread, the same one every time, index 0 
   CHECK(first == again);
   CHECK(first[0] == std::this_thread::get_id());
   CHECK(std::set<std::thread::id>(first.begin(), first.end()).size() == 4);
-  host->run(2, [&](int i) { CHECK(std::this_thread::get_id() == first[static_cast<std::size_t>(i)]); });
+  host->run(
+      2, [&](int i) { CHECK(std::this_thread::get_id() == first[static_cast<std::size_t>(i)]); });
 }
 
 TEST_CASE("run: all indices end, the lowest's exception comes out, nesting is refused") {
@@ -82,10 +83,12 @@ TEST_CASE("spawned threads run beside and are joined") {
 TEST_CASE("B43 towers: counts, and errors that name what is accepted") {
   CHECK(parse_towers("cpu:1") == 1);
   CHECK(parse_towers("cpu:16") == 16);
-  for (const char* bad : {"", "cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:2x", "gpu:1", "cpu:1000000", "2"})
+  for (const char* bad :
+       {"", "cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:2x", "gpu:1", "cpu:1000000", "2"})
     CHECK_THROWS_AS(parse_towers(bad), ConfigError);
   CHECK_THROWS_WITH(parse_towers("cpu:0"), Contains("cpu:0") && Contains("cpu:N"));
-  for (const char* cuda : {"cuda:all", "cuda:0,1", "cuda:0x4"}) CHECK_THROWS_AS(parse_towers(cuda), DeviceError);
+  for (const char* cuda : {"cuda:all", "cuda:0,1", "cuda:0x4"})
+    CHECK_THROWS_AS(parse_towers(cuda), DeviceError);
   CHECK_THROWS_WITH(parse_towers("cuda:1"), Contains("no CUDA devices") && Contains("cpu:2"));
 }
 
@@ -108,8 +111,8 @@ TEST_CASE("half and bfloat16 round to nearest even and keep special values") {
   CHECK(Half(65519.f).bits == 0x7bff);
   CHECK(Half(65520.f).bits == 0x7c00);
   CHECK(Half(0x1p-24f).bits == 1);
-  CHECK(Half(0x1p-25f).bits == 0);       // a tie, to even
-  CHECK(Half(0x1.8p-24f).bits == 2);     // a tie, to even
+  CHECK(Half(0x1p-25f).bits == 0);    // a tie, to even
+  CHECK(Half(0x1.8p-24f).bits == 2);  // a tie, to even
   CHECK(Half(1.f + 0x1p-11f).bits == 0x3c00);
   CHECK(Half(1.f + 0x1.8p-10f).bits == 0x3c02);
   CHECK(std::isnan(static_cast<float>(Half(std::nanf("")))));

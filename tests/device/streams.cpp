@@ -26,7 +26,9 @@ struct RowSum {
     const float* row = x + r * n;
     sums[r] = team.template sum<float>(n, [row](std::size_t i) { return row[i]; });
   }
-  void touches(Touches& t, std::size_t rows) const { t.reads(x, rows * n * 4).writes(sums, rows * 4); }
+  void touches(Touches& t, std::size_t rows) const {
+    t.reads(x, rows * n * 4).writes(sums, rows * 4);
+  }
 };
 
 }  // namespace
@@ -66,7 +68,8 @@ TEST_CASE("events order streams; waiting for an unrecorded one is an error") {
     CHECK(event->done() == (e == Executor::in_place));
     two->synchronize();
     CHECK(event->done());
-    if (e == Executor::lazy) CHECK(order == std::vector<int>{1, 2});  // only what was waited for has run
+    if (e == Executor::lazy)
+      CHECK(order == std::vector<int>{1, 2});  // only what was waited for has run
     one->synchronize();
     CHECK(order.size() == 3);
     event->wait_host();
@@ -79,7 +82,8 @@ TEST_CASE("lazy finds a host access that nothing orders") {
   std::vector<float> a(16);
   s.fill(a.data(), 1, 32);  // the first half
   CHECK_NOTHROW(s.host_access(Touches().reads(a.data() + 8, 32)));
-  CHECK_THROWS_WITH(s.host_access(Touches().reads(a.data() + 4, 32)), Contains("still uses on cpu:0"));
+  CHECK_THROWS_WITH(s.host_access(Touches().reads(a.data() + 4, 32)),
+                    Contains("still uses on cpu:0"));
   s.synchronize();
   CHECK_NOTHROW(s.host_access(Touches().writes(a.data(), 64)));
   s.run(Touches().reads(a.data(), 64), [] {});
@@ -135,8 +139,11 @@ TEST_CASE("kernels give the same bits on one and on several threads, whole and i
 TEST_CASE("teams: any length, maximum keeps NaN, order of a device block") {
   const HostTeam team;
   for (std::size_t n = 0; n < 300; ++n) {
-    CHECK(team.sum<float>(n, [](std::size_t i) { return static_cast<float>(i); }) == static_cast<float>(n * (n + (n == 0)-1) / 2));
-    if (n > 0) CHECK(team.max<float>(n, [n](std::size_t i) { return -static_cast<float>((i * 7) % n); }) == 0);
+    CHECK(team.sum<float>(n, [](std::size_t i) { return static_cast<float>(i); }) ==
+          static_cast<float>(n * (n + (n == 0) - 1) / 2));
+    if (n > 0)
+      CHECK(team.max<float>(n, [n](std::size_t i) { return -static_cast<float>((i * 7) % n); }) ==
+            0);
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (std::size_t at = 0; at < 130; at += 13)
@@ -157,7 +164,8 @@ TEST_CASE("the arena reuses blocks and counts") {
   arena.give_back(a, 990);
   CHECK(arena.stats().live_bytes == 0);
   CHECK_THROWS_AS(arena.take(std::size_t{1} << 62), DeviceError);
-  CHECK_THROWS_WITH(arena.take(std::size_t{1} << 62), Contains("out of memory") && Contains("smaller batch"));
+  CHECK_THROWS_WITH(arena.take(std::size_t{1} << 62),
+                    Contains("out of memory") && Contains("smaller batch"));
 }
 
 TEST_CASE("touches of any number keep their order") {

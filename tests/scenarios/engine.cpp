@@ -32,7 +32,9 @@ Tensor constant(const std::vector<double>& v, Device& d) {
   return Tensor::from(v, Shape{static_cast<std::int64_t>(v.size())}, DType::f32, d);
 }
 
-Loss weighed(const Tensor& mean, double weight) { return {mean, Tensor::from({weight}, Shape{}, DType::f32, mean.device())}; }
+Loss weighed(const Tensor& mean, double weight) {
+  return {mean, Tensor::from({weight}, Shape{}, DType::f32, mean.device())};
+}
 
 Batch rows(Context& context, int n) {
   Loader loader(context, lin_data(n), {.batch = n, .shuffle = false, .prefetch = 0});
@@ -59,7 +61,8 @@ TEST_CASE("B02 the step size does not depend on the number of towers") {
 TEST_CASE("B04 B61 a variable unused everywhere for a while is skipped, with one warning") {
   EngineRun run(2, 8, 8, plain());
   Context context({.towers = "cpu:2", .threads_per_tower = 1, .log = run.log});
-  TowerGroupBase group(context, momentum({.lr = 0.1}).decay(0.1), [] { return std::make_unique<Scalars>(); });
+  TowerGroupBase group(context, momentum({.lr = 0.1}).decay(0.1),
+                       [] { return std::make_unique<Scalars>(); });
   group.set_parameter("b", {7});
   const Batch batch = rows(context, 4);
   int update = 0;
@@ -97,7 +100,8 @@ TEST_CASE("B04 B61 a variable unused everywhere for a while is skipped, with one
 TEST_CASE("B05 a gradient on some towers only: rejected by name on all, or counted as 0") {
   for (const Variables v : {Variables::shared, Variables::replicated})
     for (const MissingOnSome missing : {MissingOnSome::reject, MissingOnSome::zero}) {
-      Context context({.towers = "cpu:3", .threads_per_tower = 1}), single({.towers = "cpu:1", .threads_per_tower = 1});
+      Context context({.towers = "cpu:3", .threads_per_tower = 1}),
+          single({.towers = "cpu:1", .threads_per_tower = 1});
       Optimizer o = momentum({.lr = 0.1});
       o.missing = missing;
       const auto make = [] { return std::make_unique<Scalars>(); };
@@ -112,7 +116,8 @@ TEST_CASE("B05 a gradient on some towers only: rejected by name on all, or count
       const std::string before = group.parameter_hash();
       if (missing == MissingOnSome::reject) {
         CHECK_THROWS_AS(group.step(rows(context, 6), fn), GradientError);
-        CHECK_THROWS_WITH(group.step(rows(context, 6), fn), Contains("b (missing on tower 1 of 3)") && Contains("update 1"));
+        CHECK_THROWS_WITH(group.step(rows(context, 6), fn),
+                          Contains("b (missing on tower 1 of 3)") && Contains("update 1"));
         CHECK(group.parameter_hash() == before);
         CHECK(group.clocks().update == 0);
         continue;
@@ -141,14 +146,17 @@ TEST_CASE("B07 F32 regularisation counts once, whatever the towers and the split
       Context context({.towers = "cpu:" + std::to_string(towers), .threads_per_tower = 1});
       const auto make = [] { return std::make_unique<Lin>(); };
       // 0.01 w^2 is l2 = 0.02: gradient 0.02 w, term 0.01 w^2.
-      TowerGroupBase penalised(context, plain(1).with_l2(0.02), make), decayed(context, plain(0.1).decay(0.1), make);
+      TowerGroupBase penalised(context, plain(1).with_l2(0.02), make),
+          decayed(context, plain(0.1).decay(0.1), make);
       penalised.set_parameter("w", {3});
       decayed.set_parameter("w", {3});
       const auto data = [](double slope) {
         return [slope](Module& m, const Batch& b, Step&) {
           const Tensor w = static_cast<Lin&>(m).w;
           Device& d = w.device();
-          return weighed(add(sum(mul(w, constant({slope}, d))), sum(constant({0.5 - 3 * slope}, d))), static_cast<double>(b.rows));
+          return weighed(
+              add(sum(mul(w, constant({slope}, d))), sum(constant({0.5 - 3 * slope}, d))),
+              static_cast<double>(b.rows));
         };
       };
       const Report r = penalised.step(rows(context, n), data(1));
@@ -189,7 +197,8 @@ TEST_CASE("B20 clipping acts once, on the averaged gradient, over present variab
   };
   for (const auto& [limit, y] : std::vector<std::pair<double, double>>{{1, 1}, {10, 4}, {4, 4}}) {
     Context context({.towers = "cpu:2", .threads_per_tower = 1});
-    TowerGroupBase group(context, plain(1).clip_global_norm(limit), [] { return std::make_unique<Scalars>(); });
+    TowerGroupBase group(context, plain(1).clip_global_norm(limit),
+                         [] { return std::make_unique<Scalars>(); });
     const Report r = group.step(rows(context, 2), fn);
     CHECK(r.norm == 4.0);
     CHECK(group.parameter("a")[0] == 0.f);
@@ -197,7 +206,8 @@ TEST_CASE("B20 clipping acts once, on the averaged gradient, over present variab
     CHECK(r.skipped == std::vector<std::string>{"b"});
   }
   Context context({.towers = "cpu:2", .threads_per_tower = 1});
-  TowerGroupBase group(context, plain(1).clip_global_norm(1), [] { return std::make_unique<Scalars>(); });
+  TowerGroupBase group(context, plain(1).clip_global_norm(1),
+                       [] { return std::make_unique<Scalars>(); });
   const Report zero = group.step(rows(context, 2), [](Module& m, const Batch& b, Step&) {
     return weighed(sum(mul(static_cast<Scalars&>(m).a, constant({0, 0}, b["x"].device()))), 1);
   });
@@ -225,7 +235,9 @@ TEST_CASE("B25 a loss that is not finite on one tower changes nothing and is nam
     const std::string before = run.group.parameter_hash();
     const auto fn = [bad](Module& m, const Batch& b, Step& s) {
       Loss loss = lin_loss(m, b, s);
-      if (s.tower == 2 && s.update == 3) loss.mean = sum(mul(loss.mean, Tensor::from({bad}, Shape{}, DType::f32, loss.mean.device())));
+      if (s.tower == 2 && s.update == 3)
+        loss.mean =
+            sum(mul(loss.mean, Tensor::from({bad}, Shape{}, DType::f32, loss.mean.device())));
       return loss;
     };
     CHECK_THROWS_AS(run.step(fn), NumericError);
@@ -233,7 +245,9 @@ TEST_CASE("B25 a loss that is not finite on one tower changes nothing and is nam
     CHECK(run.group.clocks().update == 2);
     EngineRun again(4, 8, 8, momentum({.lr = 0.001}));
     again.steps(2);
-    CHECK_THROWS_WITH(again.step(fn), Contains("tower 2") && Contains("variable w") && Contains("update 3") && Contains("loss that is not finite"));
+    CHECK_THROWS_WITH(again.step(fn), Contains("tower 2") && Contains("variable w") &&
+                                          Contains("update 3") &&
+                                          Contains("loss that is not finite"));
   }
 }
 
@@ -246,11 +260,13 @@ TEST_CASE("a NaN in the last bucket with accumulation leaves everything as after
     const auto arrays = group.arrays();
     const auto clocks = group.clocks().steps;
     const auto poisoned = [&](Module& m, const Batch& b, Step& s) {
-      if (s.tower == 2 && s.update == 3 && b.first_row > 20) const_cast<float*>(b["image"].data<float>())[63] = std::numeric_limits<float>::quiet_NaN();
+      if (s.tower == 2 && s.update == 3 && b.first_row > 20)
+        const_cast<float*>(b["image"].data<float>())[63] = std::numeric_limits<float>::quiet_NaN();
       return classify(m, b, s);
     };
     CHECK_THROWS_WITH(group.step(batch_of(context, 30, 9), poisoned),
-                      Contains("tower 2") && Contains("hidden.weight") && Contains("update 3"));  // its end is the last bucket
+                      Contains("tower 2") && Contains("hidden.weight") &&
+                          Contains("update 3"));  // its end is the last bucket
     CHECK(distance(group.arrays(), arrays) == 0);
     CHECK(group.clocks().steps == clocks);
     CHECK(group.clocks().update == 2);
@@ -264,7 +280,8 @@ TEST_CASE("B26 a label outside the classes is a DataError with row, label and ra
   batch["label"].data<std::int32_t>()[5] = 10;
   const std::string before = group.parameter_hash();
   CHECK_THROWS_AS(group.step(batch, classify), DataError);
-  CHECK_THROWS_WITH(group.step(batch, classify), Contains("10") && Contains("[0, 10)") && Contains("tower 1"));
+  CHECK_THROWS_WITH(group.step(batch, classify),
+                    Contains("10") && Contains("[0, 10)") && Contains("tower 1"));
   CHECK(group.parameter_hash() == before);
 }
 
@@ -303,8 +320,10 @@ TEST_CASE("B61 500 variables: what the presence check costs") {
     const auto begin = std::chrono::steady_clock::now();
     for (int v = 0; v < 500; ++v) part.set(v);
     const auto bytes = part.encode();
-    const Decision d = decide({HostPart::decode(bytes), HostPart::decode(bytes)}, group.index(), trainable, MissingOnSome::reject);
-    check = std::min(check, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const Decision d = decide({HostPart::decode(bytes), HostPart::decode(bytes)}, group.index(),
+                              trainable, MissingOnSome::reject);
+    check = std::min(
+        check, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     REQUIRE(d.present.size() == 500);
   }
   INFO("update " << best * 1e6 << " us, check " << check * 1e6 << " us");
@@ -313,11 +332,14 @@ TEST_CASE("B61 500 variables: what the presence check costs") {
 
 TEST_CASE("B62 a tied variable is one variable: one mean, one update, one norm") {
   Context context({.towers = "cpu:2", .threads_per_tower = 1});
-  TowerGroupBase group(context, momentum({.lr = 0.1}).clip_global_norm(100), [] { return std::make_unique<Lin>(); });
+  TowerGroupBase group(context, momentum({.lr = 0.1}).clip_global_norm(100),
+                       [] { return std::make_unique<Lin>(); });
   const auto fn = [](Module& m, const Batch& b, Step&) {
     const Tensor w = static_cast<Lin&>(m).w;
     Device& d = w.device();
-    return weighed(add(sum(mul(w, constant({2}, d))), sum(mul(static_cast<Lin&>(m).w, constant({3}, d)))), static_cast<double>(b.rows));
+    return weighed(
+        add(sum(mul(w, constant({2}, d))), sum(mul(static_cast<Lin&>(m).w, constant({3}, d)))),
+        static_cast<double>(b.rows));
   };
   const Report r = group.step(rows(context, 4), fn);
   CHECK(r.norm == near(5));

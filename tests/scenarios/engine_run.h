@@ -9,9 +9,11 @@ namespace belfry::test {
 
 // A group on `towers` CPU towers with a loader of batches of `batch` rows.
 struct EngineRun {
-  EngineRun(int towers, int rows, int batch, Optimizer optimizer, bool drop_last = false, GroupOptions options = {})
+  EngineRun(int towers, int rows, int batch, Optimizer optimizer, bool drop_last = false,
+            GroupOptions options = {})
       : context({.towers = "cpu:" + std::to_string(towers), .threads_per_tower = 1, .log = log}),
-        loader(context, lin_data(rows), {.batch = batch, .epochs = 1000, .shuffle = false, .drop_last = drop_last}),
+        loader(context, lin_data(rows),
+               {.batch = batch, .epochs = 1000, .shuffle = false, .drop_last = drop_last}),
         group(context, std::move(optimizer), lin(), std::move(options)) {}
   Report step(const LossFn& fn = lin_loss) {
     Batch b;

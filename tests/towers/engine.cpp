@@ -20,10 +20,13 @@ Optimizer full() {
 }
 
 // Hash after `updates` steps of 30 rows (the last one 7).
-std::string train(const ContextOptions& options, const Optimizer& optimizer, GroupOptions group = {}, int updates = 6) {
+std::string train(const ContextOptions& options, const Optimizer& optimizer,
+                  GroupOptions group = {}, int updates = 6) {
   Context context(options);
   TowerGroupBase towers(context, optimizer, mlp(0.2), std::move(group));
-  for (int u = 0; u < updates; ++u) towers.step(batch_of(context, u + 1 == updates ? 7 : 30, static_cast<std::uint64_t>(u)), classify);
+  for (int u = 0; u < updates; ++u)
+    towers.step(batch_of(context, u + 1 == updates ? 7 : 30, static_cast<std::uint64_t>(u)),
+                classify);
   return towers.parameter_hash();
 }
 
@@ -45,7 +48,8 @@ TEST_CASE("a step lowers the loss and reports what it did") {
   CHECK(r.update == 31);
 }
 
-TEST_CASE("repeatable: the same bits run after run, on the lazy executor and with replicated variables") {
+TEST_CASE(
+    "repeatable: the same bits run after run, on the lazy executor and with replicated variables") {
   for (const int n : {1, 2, 3, 4, 5, 8}) {
     const std::string want = train(cpu(n), full());
     CHECK(train(cpu(n), full()) == want);
@@ -53,11 +57,14 @@ TEST_CASE("repeatable: the same bits run after run, on the lazy executor and wit
     CHECK(train(cpu(n), full(), {.variables = Variables::replicated}) == want);
     CHECK(train(cpu(n, Executor::lazy), full(), {.variables = Variables::replicated}) == want);
     CHECK(train(cpu(n), full(), {.first_bucket_bytes = 1, .bucket_bytes = 1}) == want);
-    CHECK(train(cpu(n), full(), {.variables = Variables::replicated, .first_bucket_bytes = 1, .bucket_bytes = 1}) == want);
+    CHECK(train(cpu(n), full(),
+                {.variables = Variables::replicated, .first_bucket_bytes = 1, .bucket_bytes = 1}) ==
+          want);
   }
 }
 
-TEST_CASE("the one-pass update without guard, clip and statistics gives the bits of the two-pass one") {
+TEST_CASE(
+    "the one-pass update without guard, clip and statistics gives the bits of the two-pass one") {
   Optimizer plain = adam({.lr = 1e-2});
   Optimizer fused = plain;
   fused.guard = false;
@@ -70,7 +77,8 @@ TEST_CASE("the one-pass update without guard, clip and statistics gives the bits
 TEST_CASE("statistics, squares and accumulation: every layout of one number of units agrees") {
   for (const Statistics s : {Statistics::norms, Statistics::squares})
     for (const std::int64_t k : {1, 3}) {
-      const Optimizer o = adam({.lr = 1e-2, .second_moment = "towers"}).with_statistics(s).accumulating(k);
+      const Optimizer o =
+          adam({.lr = 1e-2, .second_moment = "towers"}).with_statistics(s).accumulating(k);
       const std::string want = train(cpu(2), o);
       CHECK(train(cpu(2, Executor::lazy), o) == want);
       CHECK(train(cpu(2), o, {.variables = Variables::replicated}) == want);
@@ -83,7 +91,8 @@ TEST_CASE("statistics: T and L are those of the units' gradients") {
   TowerGroupBase towers(context, momentum().with_statistics(Statistics::norms), mlp());
   const Batch batch = batch_of(context, 37);  // 10, 9, 9, 9
   const TowerGradients g = towers.gradients(batch, classify);
-  const AveragedGradients a = average_gradients(g.towers, {.include_square = true, .weights = g.weights});
+  const AveragedGradients a =
+      average_gradients(g.towers, {.include_square = true, .weights = g.weights});
   CHECK(g.weights == std::vector<double>{10, 9, 9, 9});
   double t = 0, l = 0;
   for (const auto& p : a.mean)
@@ -111,14 +120,18 @@ TEST_CASE("the public stages give the update of step()") {
 
 TEST_CASE("guard: a non-finite gradient on one tower refuses the update everywhere") {
   for (const Variables v : {Variables::shared, Variables::replicated})
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       Context context(cpu(4));
-      TowerGroupBase towers(context, momentum({.lr = 0.1}).accumulating(2), mlp(), {.variables = v});
+      TowerGroupBase towers(context, momentum({.lr = 0.1}).accumulating(2), mlp(),
+                            {.variables = v});
       for (int u = 0; u < 2; ++u) towers.step(batch_of(context, 40), classify);
       const std::string before = towers.parameter_hash();
       const auto arrays = towers.arrays();
       const auto poison = [bad](Module& m, const Batch& b, Step& s) {
-        if (s.tower == 2) const_cast<float*>(b["image"].data<float>())[3] = bad;  // first feature columns of one row
+        if (s.tower == 2)
+          const_cast<float*>(b["image"].data<float>())[3] =
+              bad;  // first feature columns of one row
         return classify(m, b, s);
       };
       CHECK_THROWS_WITH(towers.step(batch_of(context, 40), poison),
@@ -144,16 +157,20 @@ TEST_CASE("an exception on one tower comes out of step() with its class, tower a
         if (s.tower == 3 && !late) throw std::runtime_error("later");
         if (s.tower == 2 && late) {  // in backward: an op that gives nothing back
           Tensor out = loss.mean.detach();
-          loss.mean = recorded("broken", out, [](Backward&) { throw std::runtime_error("backward broke"); }, loss.mean);
+          loss.mean = recorded(
+              "broken", out, [](Backward&) { throw std::runtime_error("backward broke"); },
+              loss.mean);
         }
         return loss;
       };
       if (late) {
         CHECK_THROWS_AS(towers.step(batch_of(context, 16), throwing), TowerError);
-        CHECK_THROWS_WITH(towers.step(batch_of(context, 16), throwing), Contains("backward broke") && Contains("tower 2"));
+        CHECK_THROWS_WITH(towers.step(batch_of(context, 16), throwing),
+                          Contains("backward broke") && Contains("tower 2"));
       } else {
         CHECK_THROWS_AS(towers.step(batch_of(context, 16), throwing), DataError);
-        CHECK_THROWS_WITH(towers.step(batch_of(context, 16), throwing), Contains("row is broken") && Contains("tower 1") && Contains("update 1"));
+        CHECK_THROWS_WITH(towers.step(batch_of(context, 16), throwing),
+                          Contains("row is broken") && Contains("tower 1") && Contains("update 1"));
       }
       CHECK(towers.parameter_hash() == before);
       CHECK(towers.step(batch_of(context, 16), classify).update >= 1);

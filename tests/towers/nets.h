@@ -17,7 +17,10 @@ namespace belfry::test {
 
 // 64 -> 48 -> 10 with tanh and, where asked for, dropout.
 struct Mlp : Module {
-  explicit Mlp(double p = 0) : hidden(*this, "hidden", 64, 48, Activation::tanh), drop(*this, "drop", p), head(*this, "head", 48, 10) {}
+  explicit Mlp(double p = 0)
+      : hidden(*this, "hidden", 64, 48, Activation::tanh),
+        drop(*this, "drop", p),
+        head(*this, "head", 48, 10) {}
   Tensor forward(const Tensor& x) { return head(drop(hidden(x))); }
   Linear hidden;
   Dropout drop;
@@ -49,7 +52,8 @@ inline std::shared_ptr<const Dataset> blobs(std::int64_t rows, std::uint64_t see
 }
 
 inline Batch batch_of(Context& context, std::int64_t rows, std::uint64_t seed = 5) {
-  Loader loader(context, blobs(rows, seed), {.batch = rows, .epochs = 1, .shuffle = false, .prefetch = 0});
+  Loader loader(context, blobs(rows, seed),
+                {.batch = rows, .epochs = 1, .shuffle = false, .prefetch = 0});
   Batch b;
   loader.next(b);
   return b;

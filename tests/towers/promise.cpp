@@ -19,7 +19,8 @@ Optimizer recipe() {
 struct Run {
   Run(int n, std::shared_ptr<const Dataset> digits, std::int64_t batch)
       : context({.towers = "cpu:" + std::to_string(n), .seed = 11, .threads_per_tower = 1}),
-        loader(context, std::move(digits), {.batch = batch, .epochs = 1000}), towers(context, recipe(), mlp(0.25)) {}
+        loader(context, std::move(digits), {.batch = batch, .epochs = 1000}),
+        towers(context, recipe(), mlp(0.25)) {}
   Context context;
   Loader loader;
   TowerGroupBase towers;
@@ -27,7 +28,8 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("N = 1, 2, 3, 4, 8 on digits: gradients agree at equal parameters, losses free-running", "[slow]") {
+TEST_CASE("N = 1, 2, 3, 4, 8 on digits: gradients agree at equal parameters, losses free-running",
+          "[slow]") {
   const auto file = real_data("digits8x8/optdigits-train.csv.gz");
   if (!file) return;
   CsvOptions options;
@@ -53,8 +55,10 @@ TEST_CASE("N = 1, 2, 3, 4, 8 on digits: gradients agree at equal parameters, los
           run.towers.set_clocks(along[0]->towers.clocks());
         }
         const auto g = run.towers.averaged(b, classify);
-        if (k == 0) one = g;
-        else worst_gradient = std::max(worst_gradient, distance(g, one));
+        if (k == 0)
+          one = g;
+        else
+          worst_gradient = std::max(worst_gradient, distance(g, one));
         if (k + 1 == along.size()) {  // all have seen these parameters: the one-tower run moves on
           Batch first = b.slice(0, b.rows);
           along[0]->towers.step(first, classify);
@@ -62,13 +66,16 @@ TEST_CASE("N = 1, 2, 3, 4, 8 on digits: gradients agree at equal parameters, los
         Batch f;
         REQUIRE(free[k]->loader.next(f));
         const double l = free[k]->towers.step(f, classify).loss();
-        if (k == 0) loss = l;
-        else worst_loss = std::max(worst_loss, std::abs(l - loss));
+        if (k == 0)
+          loss = l;
+        else
+          worst_loss = std::max(worst_loss, std::abs(l - loss));
       }
     }
     INFO("batch " << batch);
     CHECK(worst_gradient <= 2e-6);
     CHECK(worst_loss <= 1e-4);
-    WARN("batch " << batch << ": gradient within " << worst_gradient << " of its norm, losses within " << worst_loss);
+    WARN("batch " << batch << ": gradient within " << worst_gradient
+                  << " of its norm, losses within " << worst_loss);
   }
 }

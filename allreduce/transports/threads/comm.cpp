@@ -8,7 +8,8 @@ namespace belfry::threads {
 namespace {
 
 std::string text(const CommTag& t) {
-  return "kind " + std::to_string(t.kind) + " bucket " + std::to_string(t.bucket) + " update " + std::to_string(t.update);
+  return "kind " + std::to_string(t.kind) + " bucket " + std::to_string(t.bucket) + " update " +
+         std::to_string(t.update);
 }
 
 class ThreadsControl : public Control {
@@ -34,10 +35,12 @@ class ThreadsCommunicator : public Communicator {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return group_.n; }
 
-  void exchange(Stream& s, std::span<const void* const> send, std::span<const std::size_t> send_bytes,
-                std::span<void* const> recv, std::span<const std::size_t> recv_bytes, CommTag tag) override {
+  void exchange(Stream& s, std::span<const void* const> send,
+                std::span<const std::size_t> send_bytes, std::span<void* const> recv,
+                std::span<const std::size_t> recv_bytes, CommTag tag) override {
     Touches t;
-    for (std::size_t p = 0; p < send.size(); ++p) t.reads(send[p], send_bytes[p]).writes(recv[p], recv_bytes[p]);
+    for (std::size_t p = 0; p < send.size(); ++p)
+      t.reads(send[p], send_bytes[p]).writes(recv[p], recv_bytes[p]);
     s.run(t, [this, tag, out = std::vector<const void*>(send.begin(), send.end()),
               out_bytes = std::vector<std::size_t>(send_bytes.begin(), send_bytes.end()),
               in = std::vector<void*>(recv.begin(), recv.end()),
@@ -46,10 +49,13 @@ class ThreadsCommunicator : public Communicator {
       const auto me = static_cast<std::size_t>(rank_);
       for (std::size_t p = 0; p < posts.size(); ++p) {
         if (posts[p].send_bytes[me] != in_bytes[p])
-          throw CommError(ErrorText{.what = "exchange sizes differ (" + text(tag) + ", from member " + std::to_string(p) + ")",
-                                    .found = std::to_string(posts[p].send_bytes[me]) + " bytes sent",
-                                    .expected = std::to_string(in_bytes[p])});
-        if (in[p] != posts[p].send[me] && in_bytes[p] != 0) std::memcpy(in[p], posts[p].send[me], in_bytes[p]);
+          throw CommError(
+              ErrorText{.what = "exchange sizes differ (" + text(tag) + ", from member " +
+                                std::to_string(p) + ")",
+                        .found = std::to_string(posts[p].send_bytes[me]) + " bytes sent",
+                        .expected = std::to_string(in_bytes[p])});
+        if (in[p] != posts[p].send[me] && in_bytes[p] != 0)
+          std::memcpy(in[p], posts[p].send[me], in_bytes[p]);
       }
       leave(tag);
     });
@@ -68,7 +74,8 @@ class ThreadsCommunicator : public Communicator {
     });
   }
 
-  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op, CommTag tag) override {
+  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
+                  CommTag tag) override {
     Touches t;
     t.reads(in, n * sizeof(float)).writes(out, n * sizeof(float));
     s.run(t, [=, this] {
@@ -76,7 +83,8 @@ class ThreadsCommunicator : public Communicator {
       std::vector<float> acc(n);
       for (std::size_t p = 0; p < posts.size(); ++p) {
         const auto* x = static_cast<const float*>(posts[p].data);
-        for (std::size_t i = 0; i < n; ++i) acc[i] = p == 0 ? x[i] : (op == Reduce::sum ? acc[i] + x[i] : std::max(acc[i], x[i]));
+        for (std::size_t i = 0; i < n; ++i)
+          acc[i] = p == 0 ? x[i] : (op == Reduce::sum ? acc[i] + x[i] : std::max(acc[i], x[i]));
       }
       leave(tag);  // everybody has read before anyone writes: `in` may be `out`
       std::copy(acc.begin(), acc.end(), out);
@@ -85,8 +93,10 @@ class ThreadsCommunicator : public Communicator {
 
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
     Touches t;
-    if (rank_ == root) t.reads(data, bytes);
-    else t.writes(data, bytes);
+    if (rank_ == root)
+      t.reads(data, bytes);
+    else
+      t.writes(data, bytes);
     s.run(t, [=, this] {
       const auto posts = meet({tag, bytes, data, nullptr, nullptr}, tag);
       if (rank_ != root) std::memcpy(data, posts.at(static_cast<std::size_t>(root)).data, bytes);
@@ -106,10 +116,12 @@ class ThreadsCommunicator : public Communicator {
       const bool same = o.kind == tag.kind && o.bucket == tag.bucket && o.update == tag.update;
       if (!same || posts[p].bytes != post.bytes) {
         group_.abort();
-        throw CommError(ErrorText{.what = "members issued different collectives",
-                                  .found = "member " + std::to_string(p) + ": " + text(o) + ", " + std::to_string(posts[p].bytes) + " bytes",
-                                  .expected = text(tag) + ", " + std::to_string(post.bytes) + " bytes",
-                                  .tower = rank_});
+        throw CommError(
+            ErrorText{.what = "members issued different collectives",
+                      .found = "member " + std::to_string(p) + ": " + text(o) + ", " +
+                               std::to_string(posts[p].bytes) + " bytes",
+                      .expected = text(tag) + ", " + std::to_string(post.bytes) + " bytes",
+                      .tower = rank_});
       }
     }
     return posts;
@@ -122,7 +134,9 @@ class ThreadsCommunicator : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Control> make_control(Group& group, int rank) { return std::make_unique<ThreadsControl>(group, rank); }
+std::unique_ptr<Control> make_control(Group& group, int rank) {
+  return std::make_unique<ThreadsControl>(group, rank);
+}
 std::unique_ptr<Communicator> make_communicator(Group& group, int rank) {
   return std::make_unique<ThreadsCommunicator>(group, rank);
 }

@@ -27,9 +27,14 @@ class Meeting {
     arrived_.fetch_add(1, std::memory_order_acq_rel);
     host_.notify();
     const std::uint64_t want = (round + 1) * static_cast<std::uint64_t>(n_);
-    host_.wait([&] { return aborted_.load(std::memory_order_acquire) || arrived_.load(std::memory_order_acquire) >= want; });
+    host_.wait([&] {
+      return aborted_.load(std::memory_order_acquire) ||
+             arrived_.load(std::memory_order_acquire) >= want;
+    });
     if (arrived_.load(std::memory_order_acquire) < want)
-      throw CommError(ErrorText{.what = "the group was aborted", .fix = "destroy it; the first error says why", .tower = rank});
+      throw CommError(ErrorText{.what = "the group was aborted",
+                                .fix = "destroy it; the first error says why",
+                                .tower = rank});
     return side;
   }
   void abort() noexcept {
@@ -73,7 +78,9 @@ std::unique_ptr<Communicator> make_communicator(Group& group, int rank);
 
 // Parameters, mean and state of a whole group in one copy; blocks are claimed, nobody owns any.
 class SharedArrays;
-std::shared_ptr<SharedArrays> make_shared_arrays(const FlatPlan& plan, Device& device, Host& host, double delay_seconds);
-std::unique_ptr<Mover> make_shared_mover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device);
+std::shared_ptr<SharedArrays> make_shared_arrays(const FlatPlan& plan, Device& device, Host& host,
+                                                 double delay_seconds);
+std::unique_ptr<Mover> make_shared_mover(std::shared_ptr<SharedArrays> arrays, Group& group,
+                                         int rank, Device& device);
 
 }  // namespace belfry::threads

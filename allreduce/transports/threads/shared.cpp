@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "belfry/allreduce/transports/threads/group_internal.h"
 #include "belfry/autodiff/tensor.h"
+#include "belfry/core/delay.h"
 
 namespace belfry::threads {
 namespace {
 
-// 16 blocks are 256 KiB a source: small enough to share out, large enough that a claim costs nothing.
+// 16 blocks are 256 KiB a source: small enough to share out, large enough that a claim costs
+// nothing.
 constexpr std::size_t kChunkBlocks = 16;
 
 struct Chunk {
@@ -23,7 +25,8 @@ std::vector<Chunk> cut(const FlatPlan& plan) {
   const std::size_t size = std::clamp<std::size_t>(fair, 1, kChunkBlocks);
   for (std::size_t b = 0; b < plan.buckets.size(); ++b)
     for (std::size_t at = 0; at < plan.buckets[b].blocks; at += size)
-      out.push_back({plan.buckets[b].first + at, std::min(size, plan.buckets[b].blocks - at), static_cast<int>(b)});
+      out.push_back({plan.buckets[b].first + at, std::min(size, plan.buckets[b].blocks - at),
+                     static_cast<int>(b)});
   return out;
 }
 
@@ -32,9 +35,15 @@ std::vector<Chunk> cut(const FlatPlan& plan) {
 class SharedArrays {
  public:
   SharedArrays(const FlatPlan& p, Device& device, Host& h, double delay)
-      : plan(p), host(h), delay_seconds(delay), chunks(cut(p)), ready(p.buckets.size()),
-        parts(static_cast<std::size_t>(p.towers)), stats(p.index.segments().size()),
-        gradients(static_cast<std::size_t>(p.towers)), unit_squares(static_cast<std::size_t>(p.towers)) {
+      : plan(p),
+        host(h),
+        delay_seconds(delay),
+        chunks(cut(p)),
+        ready(p.buckets.size()),
+        parts(static_cast<std::size_t>(p.towers)),
+        stats(p.index.segments().size()),
+        gradients(static_cast<std::size_t>(p.towers)),
+        unit_squares(static_cast<std::size_t>(p.towers)) {
     param = flat(device);
     mean = flat(device);
     if (p.keep_squares) square = flat(device);
@@ -42,7 +51,8 @@ class SharedArrays {
     for (int k = 0; k < p.states; ++k) states.push_back(flat(device));
   }
   Tensor flat(Device& device) const {
-    return Tensor::zeros(Shape{static_cast<std::int64_t>(plan.index.elements())}, DType::f32, device);
+    return Tensor::zeros(Shape{static_cast<std::int64_t>(plan.index.elements())}, DType::f32,
+                         device);
   }
 
   FlatPlan plan;
@@ -51,7 +61,7 @@ class SharedArrays {
   std::vector<Chunk> chunks;
   std::vector<std::atomic<int>> ready;  // towers whose gradient of the bucket is complete
   std::atomic<std::size_t> fold_next{0}, update_next{0};
-  std::atomic<int> ended{0};            // towers that have marked every bucket
+  std::atomic<int> ended{0};  // towers that have marked every bucket
   std::atomic<bool> failed{false};
   bool whole = false;
   std::vector<DevicePart> parts;
@@ -76,7 +86,9 @@ class SharedMover : public Mover {
     for (Tensor& s : a_->states) states_.push_back(s.data<float>());
   }
   float* gradient() override { return a_->gradients[me()].data<float>(); }
-  float* unit_squares() override { return a_->plan.unit_squares ? a_->unit_squares[me()].data<float>() : nullptr; }
+  float* unit_squares() override {
+    return a_->plan.unit_squares ? a_->unit_squares[me()].data<float>() : nullptr;
+  }
   float* parameters() override { return a_->param.data<float>(); }
   DevicePart* part() override { return &a_->parts[me()]; }
   const DevicePart* parts() override { return a_->parts.data(); }
@@ -95,7 +107,8 @@ class SharedMover : public Mover {
   void begin_exchange(const std::vector<char>& has_rows) override {
     for (std::size_t t = 0; t < sources_.size(); ++t) {
       sources_[t] = has_rows[t] != 0 ? a_->gradients[t].data<float>() : nullptr;
-      if (a_->plan.unit_squares) square_in_[t] = has_rows[t] != 0 ? a_->unit_squares[t].data<float>() : nullptr;
+      if (a_->plan.unit_squares)
+        square_in_[t] = has_rows[t] != 0 ? a_->unit_squares[t].data<float>() : nullptr;
     }
     marked_ = 0;
     delayed_ = false;
@@ -112,13 +125,15 @@ class SharedMover : public Mover {
 
   bool next_fold(Work& work) override {
     device_.main().synchronize();
-    if (!delayed_) delay();
+    if (!std::exchange(delayed_, true)) delay(a_->delay_seconds);
     const std::size_t c = a_->fold_next.fetch_add(1, std::memory_order_relaxed);
     if (c >= a_->chunks.size()) return false;
     const Chunk& chunk = a_->chunks[c];
     const int n = a_->plan.towers;
-    const std::atomic<int>& count = a_->whole ? a_->ended : a_->ready[static_cast<std::size_t>(chunk.bucket)];
-    a_->host.wait([&] { return count.load(std::memory_order_acquire) == n || group_.comm.aborted(); });
+    const std::atomic<int>& count =
+        a_->whole ? a_->ended : a_->ready[static_cast<std::size_t>(chunk.bucket)];
+    a_->host.wait(
+        [&] { return count.load(std::memory_order_acquire) == n || group_.comm.aborted(); });
     if (count.load(std::memory_order_acquire) != n) throw CommError("the group was aborted");
     fill(work, chunk);
     return true;
@@ -144,10 +159,12 @@ class SharedMover : public Mover {
   void finish(bool) override { device_.main().synchronize(); }
 
   void read(FlatArray what, int k, float* whole) override {
-    if (rank_ == 0) std::memcpy(whole, array(what, k).raw(), a_->plan.index.elements() * sizeof(float));
+    if (rank_ == 0)
+      std::memcpy(whole, array(what, k).raw(), a_->plan.index.elements() * sizeof(float));
   }
   void write(FlatArray what, int k, const float* whole) override {
-    if (rank_ == 0) std::memcpy(array(what, k).raw(), whole, a_->plan.index.elements() * sizeof(float));
+    if (rank_ == 0)
+      std::memcpy(array(what, k).raw(), whole, a_->plan.index.elements() * sizeof(float));
   }
 
  private:
@@ -155,21 +172,18 @@ class SharedMover : public Mover {
 
   Tensor& array(FlatArray what, int k) {
     switch (what) {
-      case FlatArray::parameter: return a_->param;
-      case FlatArray::mean: return a_->mean;
-      case FlatArray::square: return a_->square;
-      case FlatArray::ema: return a_->ema;
-      case FlatArray::state: break;
+      case FlatArray::parameter:
+        return a_->param;
+      case FlatArray::mean:
+        return a_->mean;
+      case FlatArray::square:
+        return a_->square;
+      case FlatArray::ema:
+        return a_->ema;
+      case FlatArray::state:
+        break;
     }
     return a_->states.at(static_cast<std::size_t>(k));
-  }
-
-  void delay() {
-    delayed_ = true;
-    if (a_->delay_seconds <= 0) return;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(a_->delay_seconds);
-    while (std::chrono::steady_clock::now() < until) {
-    }
   }
 
   void fill(Work& w, const Chunk& chunk) {
@@ -197,11 +211,13 @@ class SharedMover : public Mover {
 
 }  // namespace
 
-std::shared_ptr<SharedArrays> make_shared_arrays(const FlatPlan& plan, Device& device, Host& host, double delay_seconds) {
+std::shared_ptr<SharedArrays> make_shared_arrays(const FlatPlan& plan, Device& device, Host& host,
+                                                 double delay_seconds) {
   return std::make_shared<SharedArrays>(plan, device, host, delay_seconds);
 }
 
-std::unique_ptr<Mover> make_shared_mover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device) {
+std::unique_ptr<Mover> make_shared_mover(std::shared_ptr<SharedArrays> arrays, Group& group,
+                                         int rank, Device& device) {
   return std::make_unique<SharedMover>(std::move(arrays), group, rank, device);
 }
 

@@ -15,18 +15,23 @@ class ThreadsTransport : public Transport {
     }
   }
   Control& control(int tower) override { return *controls_.at(static_cast<std::size_t>(tower)); }
-  Communicator& communicator(int tower) override { return *comms_.at(static_cast<std::size_t>(tower)); }
+  Communicator& communicator(int tower) override {
+    return *comms_.at(static_cast<std::size_t>(tower));
+  }
   std::unique_ptr<Mover> mover(int tower, const FlatPlan& plan) override {
     Device& device = context_.device(tower);
     if (options_.variables == Variables::replicated)
-      return make_sliced_mover(plan, device, communicator(tower), control(tower), options_.delay_seconds);
-    if (!arrays_) arrays_ = threads::make_shared_arrays(plan, device, context_.host(), options_.delay_seconds);
+      return make_sliced_mover(plan, device, communicator(tower), control(tower),
+                               options_.delay_seconds);
+    if (!arrays_)
+      arrays_ = threads::make_shared_arrays(plan, device, context_.host(), options_.delay_seconds);
     return threads::make_shared_mover(arrays_, group_, tower, device);
   }
   std::string describe() const override {
     return std::string("averaging: threads, ") +
-           (options_.variables == Variables::shared ? "one shared copy of the variables (towers in one process read the same memory)"
-                                                    : "a copy of the variables a tower (asked for by variables = \"replicated\")");
+           (options_.variables == Variables::shared
+                ? "one shared copy of the variables (towers in one process read the same memory)"
+                : "a copy of the variables a tower (asked for by variables = \"replicated\")");
   }
 
  private:
@@ -41,10 +46,12 @@ class ThreadsTransport : public Transport {
 }  // namespace
 
 void register_transport_threads(Registry& r) {
-  r.table<TransportEntry>().add("threads", {[](Context& context, const TransportOptions& options) -> std::unique_ptr<Transport> {
-                                              return std::make_unique<ThreadsTransport>(context, options);
-                                            },
-                                            "towers of one process over shared memory"});
+  r.table<TransportEntry>().add(
+      "threads",
+      {[](Context& context, const TransportOptions& options) -> std::unique_ptr<Transport> {
+         return std::make_unique<ThreadsTransport>(context, options);
+       },
+       "towers of one process over shared memory"});
 }
 
 }  // namespace belfry

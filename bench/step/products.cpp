@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/bench/step/products.h"
+
+#include <algorithm>
+
+namespace belfry::bench {
+
+Products::Products(const std::string& model, std::int64_t batch) {
+  if (model == "mlp") {
+    linear(batch, 784, 256, true);
+    linear(batch, 256, 128, false);
+    linear(batch, 128, 10, false);
+  } else {
+    conv({batch, 28, 28, 1, 28, 28, 6, 5, 5, 1, 2, 1}, true);
+    conv({batch, 14, 14, 6, 10, 10, 16, 5, 5, 1, 0, 1}, false);
+    linear(batch, 400, 120, false);
+    linear(batch, 120, 84, false);
+    linear(batch, 84, 10, false);
+  }
+  // Backward runs the layers in reverse.
+  for (auto call = backward_.rbegin(); call != backward_.rend(); ++call)
+    calls_.push_back(std::move(*call));
+  backward_.clear();
+}
+
+void Products::run() {
+  for (const auto& call : calls_) call();
+}
+
+float* Products::memory(std::int64_t elements) {
+  // Values of ordinary size: the products of a trained net meet no denormals either.
+  memory_.emplace_back(static_cast<std::size_t>(elements), 0.03f);
+  return memory_.back().data();
+}
+
+void Products::linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first) {
+  float *x = memory(rows * in), *w = memory(out * in), *y = memory(rows * out);
+  float *dy = memory(rows * out), *dx = memory(rows * in), *dw = memory(out * in);
+  const float* bias = memory(out);
+  calls_.emplace_back([=, this] {
+    onednn_.matmul({.m = rows, .n = out, .k = in, .transpose_b = 1, .bias = 1}, x, w, bias, y);
+  });
+  backward_.emplace_back([=, this] {
+    onednn_.matmul({.m = out, .n = in, .k = rows, .transpose_a = 1}, dy, x, nullptr, dw);
+  });
+  if (!first)
+    backward_.emplace_back(
+        [=, this] { onednn_.matmul({.m = rows, .n = in, .k = out}, dy, w, nullptr, dx); });
+  flops_ += 2.0 * static_cast<double>(rows * in * out) * (first ? 2 : 3);
+}
+
+void Products::conv(ConvShape s, bool first) {
+  const std::int64_t taps = s.out * s.kh * s.kw * s.in;
+  float *x = memory(s.n * s.h * s.w * s.in), *w = memory(taps);
+  float *y = memory(s.n * s.oh * s.ow * s.out), *dy = memory(s.n * s.oh * s.ow * s.out);
+  float *dx = memory(s.n * s.h * s.w * s.in), *dw = memory(taps);
+  const float* bias = memory(s.out);
+  calls_.emplace_back([=, this] { onednn_.conv_forward(s, x, w, bias, y); });
+  backward_.emplace_back([=, this] { onednn_.conv_backward_weights(s, x, dy, dw); });
+  if (!first) backward_.emplace_back([=, this] { onednn_.conv_backward_data(s, dy, w, dx); });
+  flops_ += 2.0 * static_cast<double>(s.n * s.oh * s.ow * taps) * (first ? 2 : 3);
+}
+
+}  // namespace belfry::bench

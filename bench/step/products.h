@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "belfry/device/cpu/onednn_internal.h"
+
+namespace belfry::bench {
+
+// The matrix products and convolutions of one forward and backward pass, with the library calls
+// the ops make and nothing between them. The first layer's input gets no gradient.
+class Products {
+ public:
+  Products(const std::string& model, std::int64_t batch);
+  void run();
+  double flops() const noexcept { return flops_; }  // 2 m n k a product; bias not counted
+  std::size_t count() const noexcept { return calls_.size(); }
+
+ private:
+  void linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first);
+  void conv(ConvShape shape, bool first);
+  float* memory(std::int64_t elements);
+
+  OneDnn onednn_;
+  std::vector<std::vector<float>> memory_;
+  std::vector<std::function<void()>> calls_, backward_;
+  double flops_ = 0;
+};
+
+}  // namespace belfry::bench

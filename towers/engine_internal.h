@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "belfry/allreduce/round_record.h"
+#include "belfry/allreduce/verdict.kernel.h"
+#include "belfry/towers/group.h"
+
+namespace belfry {
+
+// What every tower of a group reads and none changes during a step.
+struct EngineShared {
+  Context* context = nullptr;
+  Optimizer optimizer;
+  GroupOptions options;
+  FlatPlan plan;
+  std::vector<char> trainable;  // one a variable, flat order
+  std::vector<int> first_bucket,
+      last_bucket;     // buckets a variable lies in; last < first when empty
+  bool fused = false;  // nothing has to be known before an update: one pass
+  bool lone = false;   // one unit in every update: its gradient is the mean
+  FoldConfig fold;
+  std::vector<FoldPlan> fold_plan;    // without presence
+  std::vector<float> decay;           // one a variable
+  std::vector<int> bucket_variables;  // variables that lie in each bucket
+};
+
+// The inputs of one update, equal for all towers.
+struct UpdateInput {
+  std::int64_t update = 0;  // its number
+  double lr = 0;
+  enum class Kind : std::uint8_t { train, average_only, apply } kind = Kind::train;
+  const AveragedGradients* averaged = nullptr;  // apply
+};
+
+// What a tower found out; read by the caller after the join.
+struct TowerResult {
+  std::exception_ptr error;  // thrown by this tower's function or one of its ops
+  std::string refusal;       // the group's GradientError text
+  bool refused = false;
+  std::string bad_variable;  // first variable with a non-finite gradient here
+  bool bad_loss = false;
+  Decision decision;
+  Verdict verdict;
+  Totals totals;
+  std::vector<std::pair<std::string, Metric>> metrics;
+  double forward_backward = 0, exposed = 0, update = 0;
+  std::vector<std::string> placement;
+};
+
+}  // namespace belfry
