@@ -6,8 +6,9 @@ namespace {
 
 template <int N>
 void launch_n(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
-  const FoldSegments<N> g{f.segments, f.plan,   f.sources, f.square_in, f.parts, f.totals, f.param,
-                          f.mean,     f.square, f.stats,   f.origin,    f.n,     f.config};
+  const FoldSegments<N> g{f.segments, f.plan,        f.sources, f.square_in, f.parts,
+                          f.totals,   f.param,       f.mean,    f.square,    f.stats,
+                          f.origin,   f.mean_origin, f.n,       f.config};
   launch_rows(stream, rows, g);
 }
 

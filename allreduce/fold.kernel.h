@@ -7,8 +7,10 @@
 namespace belfry {
 
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
-// segment. All arrays begin at element `origin`. Sources hold s_u = W_u g_u; N = 0 is any number of
-// sources, absent ones null. With `square_in` the sources' sums of s_u^2 / W_u are read from there.
+// segment. All arrays begin at element `origin`, the mean at `mean_origin`: it may be scratch
+// memory of these segments alone, or a lone source itself. Sources hold s_u = W_u g_u; N = 0 is any
+// number of sources, absent ones null. With `square_in` the sources' sums of s_u^2 / W_u are read
+// from there.
 template <int N>
 struct FoldSegments {
   static constexpr const char* name = "fold_segments";
@@ -22,7 +24,7 @@ struct FoldSegments {
   float* mean;
   float* square;        // null: not kept
   SegmentStats* stats;  // one a segment, as `segments`
-  std::size_t origin;
+  std::size_t origin, mean_origin;
   int n;
   FoldConfig config;
 
@@ -49,12 +51,13 @@ struct FoldSegments {
         return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i];
       };
       const float w = totals->weight;
-      float* out = mean + from;
+      float* out = mean + (seg.offset - mean_origin);
       const bool divide = config.divide;
-      team.each(seg.size, [&](std::size_t i) {
-        const float s = sum([&](int k) { return at(k, i); }, has);
-        out[i] = divide ? s / w : s;
-      });
+      if (N != 1 || divide || out != local[0])
+        team.each(seg.size, [&](std::size_t i) {
+          const float s = sum([&](int k) { return at(k, i); }, has);
+          out[i] = divide ? s / w : s;
+        });
       if (config.squares) st.units = fold_squares(team, from, seg.size, w, at, has);
       if (config.statistics) {
         st.raw = team.template sum<float>(seg.size, [&](std::size_t i) { return out[i] * out[i]; });
@@ -108,7 +111,7 @@ struct FoldSegments {
       const std::size_t at = segments[r].offset - origin, bytes = segments[r].size * sizeof(float);
       for (int k = 0; k < n; ++k)
         if (sources[k] != nullptr) t.reads(sources[k] + at, bytes);
-      t.reads(param + at, bytes).writes(mean + at, bytes);
+      t.reads(param + at, bytes).writes(mean + (segments[r].offset - mean_origin), bytes);
       if (square != nullptr) t.writes(square + at, bytes);
       t.writes(stats + r, sizeof(SegmentStats));
     }

@@ -23,15 +23,17 @@ struct FlatPlan {
   bool keep_squares = false;  // the mean of squares is kept for the rule
   bool unit_squares = false;  // towers have several units and sum their squares themselves
   bool ema = false;
+  bool mean_in_place = false;  // a lone tower's gradient becomes the mean where it lies
 };
 
 enum class FlatArray : std::uint8_t { parameter, mean, square, state, ema };
 
 // Some whole blocks to fold or to update. Pointers are to element `origin` of the flat arrays and,
-// like the tables, stay until the next start(); null when unused.
+// like the tables, stay until the next start(); null when unused. The mean begins at `mean_origin`:
+// with `whole` it is scratch memory, good until the next call.
 struct Work {
   std::size_t first_block = 0, blocks = 0;
-  std::size_t origin = 0;
+  std::size_t origin = 0, mean_origin = 0;
   const float* const* sources = nullptr;    // one a tower, null where it has no rows
   const float* const* square_in = nullptr;  // with unit_squares
   float *mean = nullptr, *square = nullptr, *param = nullptr, *ema = nullptr;

@@ -240,7 +240,7 @@ class SlicedMover : public Mover {
   void fill(Work& w, std::size_t b) {
     w.first_block = slices_[b].first;
     w.blocks = slices_[b].blocks;
-    w.origin = slices_[b].first * kBlock;
+    w.origin = w.mean_origin = slices_[b].first * kBlock;
     w.sources = sources_[b].data();
     w.square_in = plan_.unit_squares ? squares_in_[b].data() : nullptr;
     w.mean = mean_.data<float>() + compact_[b];

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "belfry/core/error.h"
+#include "belfry/core/plugin_choice.h"
 #include "belfry/optim/optimizer_internal.h"
 
 namespace belfry {
@@ -27,30 +28,6 @@ std::optional<std::pair<std::string, double>> parse_multiplier(const std::string
   if (pattern.empty() || number.empty() || status != std::errc() || end != last)
     return std::nullopt;
   return std::pair{pattern, factor};
-}
-
-// The plug-in that `table`.name asks for. For an unknown name a fault is recorded, and every
-// plug-in's keys count as known, so that one mistake gives one message.
-template <class Entry>
-auto choose(Document& document, const Registry& registry, const std::string& table,
-            const std::string& kind, const std::string& fallback)
-    -> decltype(registry.table<Entry>().at(fallback, kind).make()) {
-  const auto& known = registry.table<Entry>();
-  const std::string name = document.peek_string(table, "name", fallback);
-  try {
-    return known.at(name, kind).make();
-  } catch (const ConfigError& error) {
-    document.fault(table, "name", error.what());
-  }
-  for (const auto& [other, entry] : known) {
-    auto plugin = entry.make();
-    Schema keys, names_only;
-    plugin->declare(keys);
-    for (const Key& key : keys.keys())
-      std::visit([&](auto* target) { names_only.key(key.name, *target); }, key.target);
-    document.bind(table, names_only);
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -108,7 +85,7 @@ void OptimizerLoader::Tables::declare(Schema& schema) {
 OptimizerLoader::OptimizerLoader(Document& document, const Registry& registry)
     : tables_(std::make_shared<Tables>()) {
   Tables& t = *tables_;
-  t.rule = choose<RuleEntry>(document, registry, "optimizer", "optimizer", "momentum");
+  t.rule = choose_plugin<RuleEntry>(document, registry, "optimizer", "optimizer", "momentum");
   if (t.rule) {
     t.value.lr.base = t.rule->defaults().lr;
     t.value.weight_decay = t.rule->defaults().weight_decay;
@@ -121,7 +98,7 @@ OptimizerLoader::OptimizerLoader(Document& document, const Registry& registry)
     t.rule->declare(own);
     document.bind("optimizer", own);
   }
-  t.schedule = choose<ScheduleEntry>(document, registry, "schedule", "schedule", "constant");
+  t.schedule = choose_plugin<ScheduleEntry>(document, registry, "schedule", "schedule", "constant");
   Schema warmup;
   declare_warmup(warmup, t.value.lr);
   document.bind("schedule", warmup);

@@ -66,6 +66,9 @@ void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
   s.fold.statistics =
       o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
   s.fused = !s.fold.statistics && s.options.variables == Variables::shared;
+  // Clipping in place would hide an infinite gradient from the error's search for it.
+  s.plan.mean_in_place =
+      s.plan.towers == 1 && !s.fold.shaped && s.options.variables == Variables::shared;
 }
 
 }  // namespace
@@ -118,11 +121,11 @@ void TowerGroupBase::Impl::require_alive() const {
                               .fix = "destroy it, make a new one and load a checkpoint"});
 }
 
-void TowerGroupBase::Impl::throw_fatal(const std::vector<std::exception_ptr>& errors) {
+void TowerGroupBase::Impl::throw_first(const std::vector<std::exception_ptr>& errors, bool fatal) {
   int first = -1;
   for (std::size_t t = 0; t < errors.size(); ++t) {
     if (!errors[t]) continue;
-    dead = true;
+    dead = dead || fatal;
     bool follow_up = false;
     try {
       std::rethrow_exception(errors[t]);
@@ -133,7 +136,14 @@ void TowerGroupBase::Impl::throw_fatal(const std::vector<std::exception_ptr>& er
     if (first < 0 || !follow_up) first = static_cast<int>(t);
     if (!follow_up) break;
   }
-  if (first >= 0) rethrow_located(errors[static_cast<std::size_t>(first)], 0, first, attempts + 1);
+  if (first >= 0)
+    rethrow_located(errors[static_cast<std::size_t>(first)], 0, first, fatal ? attempts + 1 : -1);
+}
+
+void TowerGroupBase::Impl::log_placement(const std::vector<TowerResult>& results) const {
+  for (std::size_t t = 0; t < results.size(); ++t)
+    for (const std::string& line : results[t].placement)
+      shared.context->logger().info("placement, tower {}: {}", t, line);
 }
 
 Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
@@ -153,12 +163,12 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
                               .expected = "1 or more",
                               .update = in.update});
   std::vector<TowerResult> results(towers.size());
-  on_towers([&](int t) {
+  on_towers(true, [&](int t) {
     towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn,
                                                 results[static_cast<std::size_t>(t)]);
   });
-  const bool refused = results[0].refused;
-  if (refused) throw_refused(in, results);
+  if (shared.options.log_placement && attempts == 0) log_placement(results);
+  if (results[0].refused) throw_refused(in, results);
   if (shared.options.log_placement) {
     shared.options.log_placement = false;  // the first update only
     for (std::size_t t = 0; t < results.size(); ++t)
@@ -318,6 +328,14 @@ std::vector<GroupArray> TowerGroupBase::averaged(const Batch& batch, const LossF
   return impl_->cut("mean", impl_->whole(FlatArray::mean, 0));
 }
 
+std::vector<GroupArray> TowerGroupBase::squares() {
+  if (!impl_->shared.plan.keep_squares)
+    throw ConfigError(ErrorText{.what = "mean of squares",
+                                .found = "statistics without squares",
+                                .fix = "set statistics = \"squares\""});
+  return impl_->cut("square", impl_->whole(FlatArray::square, 0));
+}
+
 TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
   Impl& i = *impl_;
   const std::size_t n = i.towers.size();
@@ -325,7 +343,7 @@ TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
   out.towers.resize(n);
   out.weights.resize(n);
   out.losses.resize(n);
-  i.on_towers([&](int t) {
+  i.on_towers(false, [&](int t) {
     const auto k = static_cast<std::size_t>(t);
     out.towers[k] = i.towers[k]->gradients(i.attempts + 1, i.shard(batch, t), fn, out.weights[k],
                                            out.losses[k]);

@@ -42,6 +42,9 @@ class TowerGroupBase {
   Report apply(const AveragedGradients& averaged);
   // The averaged gradient step() would apply, by variable in construction order; changes nothing.
   std::vector<GroupArray> averaged(const Batch& batch, const LossFn& fn);
+  // The mean over units of the last update's squared gradients, before multipliers and clipping;
+  // with statistics = squares. The Fisher diagonal of EWC is its average over updates.
+  std::vector<GroupArray> squares();
   // Runs fn in evaluation mode over the loader's rows; changes nothing. `ema`: with averaged
   // parameters.
   EvalReport evaluate(Loader& loader, const EvalFn& fn, bool ema = false);

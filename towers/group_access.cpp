@@ -58,7 +58,7 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   EvalReport out;
   Batch batch;
   while (loader.next(batch)) {
-    i.on_towers([&](int t) {
+    i.on_towers(false, [&](int t) {
       const Batch shard = i.shard(batch, t);
       if (shard.rows == 0) return;
       Step step;

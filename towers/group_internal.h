@@ -12,10 +12,10 @@ namespace belfry {
 struct TowerGroupBase::Impl {
   Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options);
 
-  // Runs body(tower) on every tower's thread. An exception that leaves it kills the group; the
-  // first that is not a follow-up of another is thrown.
+  // Runs body(tower) on every tower's thread and throws the first error that is not a follow-up of
+  // another. In a collective body an error ends the others' waits and kills the group.
   template <class F>
-  void on_towers(F&& body) {
+  void on_towers(bool collective, F&& body) {
     require_alive();
     std::vector<std::exception_ptr> errors(towers.size());
     shared.context->host().run(static_cast<int>(towers.size()), [&](int t) {
@@ -23,13 +23,15 @@ struct TowerGroupBase::Impl {
         body(t);
       } catch (...) {
         errors[static_cast<std::size_t>(t)] = std::current_exception();
+        if (collective) transport->control(t).abort();
       }
     });
-    throw_fatal(errors);
+    throw_first(errors, collective);
   }
 
   void require_alive() const;
-  void throw_fatal(const std::vector<std::exception_ptr>& errors);
+  void throw_first(const std::vector<std::exception_ptr>& errors, bool fatal);
+  void log_placement(const std::vector<TowerResult>& results) const;
   Report run(const UpdateInput& in, const Batch& batch, const LossFn& fn);
   [[noreturn]] void throw_refused(const UpdateInput& in,
                                   const std::vector<TowerResult>& results) const;

@@ -38,7 +38,7 @@ class Hook {
   virtual void on_validation(TrainRun&, const EvalReport&) {}
   // An update was refused for non-finite numbers, nothing was changed; true: go on without it.
   virtual bool on_refused(TrainRun&, const NumericError&) { return false; }
-  virtual void on_end(TrainRun&) {}    // complete, stopped or signalled
+  virtual void on_end(TrainRun&) {}             // complete, stopped or signalled
   virtual void on_abort(TrainRun&) noexcept {}  // an error ends the run
 
   virtual HookState state() const { return {}; }

@@ -18,7 +18,8 @@ struct BestScore {
 
   void declare(Schema& schema) {
     schema.key("metric", metric, {.help = "figure of the validation set: 'loss' or 'accuracy'"})
-        .key("mode", mode, {.choices = {"auto", "min", "max"}, .help = "auto: min for loss, else max"})
+        .key("mode", mode,
+             {.choices = {"auto", "min", "max"}, .help = "auto: min for loss, else max"})
         .key("min_delta", min_delta, {.min = 0, .max = 1e30, .help = "smaller gains do not count"});
   }
   double value(const EvalReport& report) const {

@@ -23,7 +23,9 @@ void check_fields(const Dataset& data, const std::string& table) {
                                 .found = data.describe(),
                                 .expected = "fields 'image' and 'label'"});
   if (data.classes() < 2)
-    throw DataError(ErrorText{.what = "[" + table + "] is not a classification set", .found = data.describe(), .expected = "at least 2 classes"});
+    throw DataError(ErrorText{.what = "[" + table + "] is not a classification set",
+                              .found = data.describe(),
+                              .expected = "at least 2 classes"});
 }
 
 }  // namespace
@@ -38,11 +40,13 @@ LossFn classifier_loss(std::int64_t ignore) {
   };
 }
 
-TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placement) : config_(std::move(config)) {
-  context_ = std::make_unique<Context>(ContextOptions{.towers = config_.towers,
-                                                      .seed = static_cast<std::uint64_t>(config_.seed),
-                                                      .threads_per_tower = static_cast<int>(config_.threads_per_tower),
-                                                      .log = log});
+TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placement)
+    : config_(std::move(config)) {
+  context_ = std::make_unique<Context>(
+      ContextOptions{.towers = config_.towers,
+                     .seed = static_cast<std::uint64_t>(config_.seed),
+                     .threads_per_tower = static_cast<int>(config_.threads_per_tower),
+                     .log = log});
   if (config_.optimizer.statistics != Statistics::none)
     require_units_for_noise(context_->towers() * config_.optimizer.accumulate);
   data_ = open(config_.data, "data");
@@ -56,16 +60,19 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placemen
   options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
   options.exchange_delay = config_.exchange_delay;
   options.log_placement = log_placement;
-  group_ = std::make_unique<TowerGroupBase>(*context_, config_.optimizer,
-                                            [model, image, classes] { return model->build(image, classes); }, options);
+  group_ = std::make_unique<TowerGroupBase>(
+      *context_, config_.optimizer,
+      [model, image, classes] { return model->build(image, classes); }, options);
 }
 
 TrainSession::~TrainSession() = default;
 
-std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source, const std::string& table) {
+std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
+                                                  const std::string& table) {
   std::shared_ptr<const Dataset> out = source.factory->open(config_.base);
   check_fields(*out, table);
-  if (data_ && find_field(*out, "image")->shape.extents() != find_field(*data_, "image")->shape.extents())
+  if (data_ &&
+      find_field(*out, "image")->shape.extents() != find_field(*data_, "image")->shape.extents())
     throw DataError(ErrorText{.what = "[" + table + "] has other images than [data]",
                               .found = find_field(*out, "image")->shape.text(),
                               .expected = find_field(*data_, "image")->shape.text()});
@@ -78,17 +85,24 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source, cons
   return out;
 }
 
-EvalReport TrainSession::evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source, bool ema) {
-  Loader loader(*context_, data, {.batch = std::max<std::int64_t>(config_.loader.batch, 256), .epochs = 1, .shuffle = false});
+EvalReport TrainSession::evaluate(const std::shared_ptr<const Dataset>& data,
+                                  const DataSource& source, bool ema) {
+  Loader loader(
+      *context_, data,
+      {.batch = std::max<std::int64_t>(config_.loader.batch, 256), .epochs = 1, .shuffle = false});
   return group_->evaluate(loader, classifier_loss(source.ignore), ema);
 }
 
 std::shared_ptr<const Dataset> TrainSession::test_data() {
-  if (!test_) throw ConfigError(ErrorText{.what = "the config has no table [test]", .fix = "add one, e.g. [test] with images and labels"});
+  if (!test_)
+    throw ConfigError(ErrorText{.what = "the config has no table [test]",
+                                .fix = "add one, e.g. [test] with images and labels"});
   return test_;
 }
 
-EvalReport TrainSession::evaluate_test(bool ema) { return evaluate(test_data(), *config_.test, ema); }
+EvalReport TrainSession::evaluate_test(bool ema) {
+  return evaluate(test_data(), *config_.test, ema);
+}
 
 EvalReport TrainSession::evaluate_validation(bool ema) {
   if (!validation_) throw ConfigError("the config has no table [validation]");

@@ -29,7 +29,8 @@ class TrainSession {
 
  private:
   std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
-  EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source, bool ema);
+  EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source,
+                      bool ema);
 
   TrainConfig config_;
   std::unique_ptr<Context> context_;

@@ -12,7 +12,9 @@ struct TrainTimes {
   double data_wait = 0;  // seconds without a batch to train on
   double exposed = 0;    // seconds of exchange that no computation hid, mean over towers
 
-  double samples_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }
+  double samples_per_second() const {
+    return seconds > 0 ? static_cast<double>(rows) / seconds : 0;
+  }
   double data_wait_share() const { return seconds > 0 ? data_wait / seconds : 0; }
   double exposed_share() const { return seconds > 0 ? exposed / seconds : 0; }
   TrainTimes operator-(const TrainTimes& earlier) const {

@@ -248,7 +248,7 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
   launch_fold(device_.main(), s1 - s0,
               {as<SegmentRef>(segments_) + s0, as<FoldPlan>(fold_plan_), w.sources, w.square_in,
                mover_->parts(), as<Totals>(totals_), w.param, w.mean, w.square,
-               mover_->statistics() + s0, w.origin, shared_.plan.towers, config});
+               mover_->statistics() + s0, w.origin, w.mean_origin, shared_.plan.towers, config});
 }
 
 void Tower::apply(const Work& w) {
@@ -263,7 +263,7 @@ void Tower::apply(const Work& w) {
     for (int k = 0; k < shared_.plan.states; ++k) state[k] = w.state[k] + o;
     const UpdateScalars* scalars = as<UpdateScalars>(scalars_) + seg.variable;
     shared_.optimizer.rule->update(device_.main(),
-                                   {seg.size, w.param + o, w.mean + o,
+                                   {seg.size, w.param + o, w.mean + (seg.offset - w.mean_origin),
                                     w.square == nullptr ? nullptr : w.square + o, state, scalars});
     if (shared_.plan.ema)
       launch_elements(device_.main(), seg.size,

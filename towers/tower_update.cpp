@@ -20,11 +20,12 @@ T* as(const Tensor& t) {
 }  // namespace
 
 // The update of this tower. Whatever is thrown before the record or during backward goes into `out`
-// and all towers refuse the update; whatever is thrown later aborts the group.
+// and all towers refuse the update; whatever is thrown later leaves this function and kills the
+// group.
 void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out) {
   device_.bind_thread();
   const double begin = now();
-  mover_->start(in.update, shared_.fused);
+  mover_->start(in.update, shared_.fused && in.kind == UpdateInput::Kind::train);
   HostPart part;
   part.update = in.update;
   part.rows = shard.rows;
@@ -41,28 +42,23 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     part.flags |= HostPart::kThrew;
   }
   const double recorded = now();
-  try {
-    std::vector<HostPart> parts;
-    for (const auto& bytes : control_.all_gather(part.encode()))
-      parts.push_back(HostPart::decode(bytes));
-    out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing);
-    const double gathered = now();
-    if (out.decision.kind == Decision::Kind::refuse) {
-      out.refused = true;
-      out.refusal = out.decision.error;
-      device_.synchronize();
-      return;
-    }
-    std::vector<char> has_rows;
-    for (const HostPart& p : parts) has_rows.push_back(p.units != 0);
-    upload_plan(in, out.decision);
-    average(in, has_rows, last, out);
-    out.exposed += gathered - recorded;
-    out.forward_backward -= begin + gathered - recorded;
-  } catch (...) {
-    control_.abort();
-    throw;
+  std::vector<HostPart> parts;
+  for (const auto& bytes : control_.all_gather(part.encode()))
+    parts.push_back(HostPart::decode(bytes));
+  out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing);
+  const double gathered = now();
+  if (out.decision.kind == Decision::Kind::refuse) {
+    out.refused = true;
+    out.refusal = out.decision.error;
+    device_.synchronize();
+    return;
   }
+  std::vector<char> has_rows;
+  for (const HostPart& p : parts) has_rows.push_back(p.units != 0);
+  upload_plan(in, out.decision);
+  average(in, has_rows, last, out);
+  out.exposed += gathered - recorded;
+  out.forward_backward -= begin + gathered - recorded;
 }
 
 // Backward of the last unit, exchange, fold, verdict, update.

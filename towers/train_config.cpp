@@ -33,15 +33,21 @@ std::string towers_fault(const std::string& towers) {
 void bind_top(Document& document, TrainConfig& c) {
   Schema top;
   top.key("towers", c.towers, {.help = "\"cpu:N\": N towers on this machine's cores"})
-      .key("threads_per_tower", c.threads_per_tower, {.min = 0, .max = 1024, .help = "0: cores / towers"})
+      .key("threads_per_tower", c.threads_per_tower,
+           {.min = 0, .max = 1024, .help = "0: cores / towers"})
       .key("seed", c.seed, {.min = 0, .help = "of initial values, row order and dropout"})
       .key("output", c.output, {.help = "folder of checkpoints and metrics; empty keeps nothing"})
       .key("variables", c.variables,
-           {.choices = {"shared", "replicated"}, .help = "one copy of the parameters, or one a tower"})
+           {.choices = {"shared", "replicated"},
+            .help = "one copy of the parameters, or one a tower"})
       .key("mode", c.mode,
-           {.choices = {"repeatable", "fast"}, .help = "repeatable: same layout, same bits; on threads fast is the same"})
+           {.choices = {"repeatable", "fast"},
+            .help = "repeatable: same layout, same bits; on threads fast is the same"})
       .key("exchange_delay_seconds", c.exchange_delay,
-           {.min = 0, .max = 3600, .unit = "seconds", .help = "artificial delay of each exchange; for tests"})
+           {.min = 0,
+            .max = 3600,
+            .unit = "seconds",
+            .help = "artificial delay of each exchange; for tests"})
       .rule([&c] { return towers_fault(c.towers); });
   document.bind("", top);
   Schema loader;
@@ -55,7 +61,8 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
   Schema keys;
   source.factory->declare(keys);
   document.bind(table, keys);
-  const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(), [](const Key& k) { return k.name == "ignore"; });
+  const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(),
+                                    [](const Key& k) { return k.name == "ignore"; });
   if (!labelled) return;
   Schema ignore;
   ignore.key("ignore", source.ignore);
@@ -63,8 +70,8 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
 }
 
 // A table of data of its own kind, or with what it does not say taken from [data].
-std::optional<DataSource> extra_source(Document& document, const Registry& registry, const std::string& table,
-                                       const std::string& data_name) {
+std::optional<DataSource> extra_source(Document& document, const Registry& registry,
+                                       const std::string& table, const std::string& data_name) {
   if (!document.has_table(table)) return std::nullopt;
   DataSource out;
   out.name = document.peek_string(table, "name", data_name);
@@ -85,7 +92,8 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
     document.bind(hook->table(), keys);
   }
   Schema checkpoint;
-  checkpoint.key("fallback", c.fallback, {.help = "resume from an older checkpoint when the newest is damaged"});
+  checkpoint.key("fallback", c.fallback,
+                 {.help = "resume from an older checkpoint when the newest is damaged"});
   document.bind("checkpoint", checkpoint);
 }
 

@@ -31,15 +31,18 @@ std::int64_t batch_start(const Loader& loader, std::int64_t position) {
 void log_layout(const TrainRun& run, const Manifest& saved, const std::string& path) {
   const std::int64_t towers = run.group.context().towers(), batch = run.loader.options().batch;
   const std::string before = std::to_string(saved.run.batch), now = std::to_string(batch);
-  run.log().info("resumed from {} at update {}, {} rows", path, saved.clocks.update, saved.run.rows);
+  run.log().info("resumed from {} at update {}, {} rows", path, saved.clocks.update,
+                 saved.run.rows);
   if (saved.run.batch == batch) {
     if (saved.towers != towers)
       run.log().info("towers {} -> {}, global batch {} (unchanged)", saved.towers, towers, batch);
   } else if (saved.run.batch > 0) {
-    run.log().warn("towers {} -> {}, global batch {} -> {}: progress is kept in rows", saved.towers, towers, before, now);
+    run.log().warn("towers {} -> {}, global batch {} -> {}: progress is kept in rows", saved.towers,
+                   towers, before, now);
   }
   if (saved.seed != run.group.context().seed())
-    run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed, run.group.context().seed());
+    run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed,
+                   run.group.context().seed());
 }
 
 }  // namespace
@@ -72,12 +75,16 @@ bool TrainRun::due(const Period& period) const {
     }
     case Period::Unit::epochs:
       // Whole epochs end where the data does, also after refused updates or a changed batch.
-      if (whole) return loader.position() % set == 0 && loader.position() / set % static_cast<std::int64_t>(period.value) == 0;
+      if (whole)
+        return loader.position() % set == 0 &&
+               loader.position() / set % static_cast<std::int64_t>(period.value) == 0;
       break;
     case Period::Unit::updates:
       break;
   }
-  return attempts % std::max<std::int64_t>(1, period.to_updates(loader.rows_per_epoch(), loader.options().batch)) == 0;
+  return attempts % std::max<std::int64_t>(
+                        1, period.to_updates(loader.rows_per_epoch(), loader.options().batch)) ==
+         0;
 }
 
 Trainer::Trainer(TowerGroupBase& group, Loader& loader, LossFn loss, TrainerOptions options)
@@ -179,13 +186,15 @@ void Trainer::loop(TrainRun& run) {
 TrainResult Trainer::run() {
   TrainRun run(group_, loader_, options_);
   run.hooks = hooks_;
-  std::stable_sort(run.hooks.begin(), run.hooks.end(), [](const auto& a, const auto& b) { return a->order() < b->order(); });
+  std::stable_sort(run.hooks.begin(), run.hooks.end(),
+                   [](const auto& a, const auto& b) { return a->order() < b->order(); });
   run.validate_with = validate_;
   resume(run);
   run.first_update = run.result.update = group_.clocks().attempts;
   if (loader_.position() >= loader_.options().epochs * loader_.dataset().rows()) {
     run.result.complete = true;
-    run.log().info("training is complete: {} epochs, {} updates; nothing to do", loader_.options().epochs, run.result.update);
+    run.log().info("training is complete: {} epochs, {} updates; nothing to do",
+                   loader_.options().epochs, run.result.update);
     return run.result;
   }
   for (const auto& hook : run.hooks) hook->check(run);

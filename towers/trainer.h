@@ -49,9 +49,9 @@ class TrainRun {
   std::vector<std::shared_ptr<Hook>> hooks;
   TrainResult result;
   bool resumed = false;
-  std::int64_t attempts = 0;    // updates tried since the start of training
-  std::int64_t rows = 0;        // rows tried since the start of training
-  std::int64_t rows_before = 0;  // the same before the last update
+  std::int64_t attempts = 0;      // updates tried since the start of training
+  std::int64_t rows = 0;          // rows tried since the start of training
+  std::int64_t rows_before = 0;   // the same before the last update
   std::int64_t first_update = 0;  // number of the last update before this run
 
   double now() const;
@@ -61,7 +61,7 @@ class TrainRun {
   }
   void stop(std::string reason) { result.stopped = std::move(reason); }
   bool has_validation() const { return static_cast<bool>(validate_with); }
-  void validate();  // evaluates and tells the hooks
+  void validate();                     // evaluates and tells the hooks
   std::int64_t total_updates() const;  // of all epochs
   std::int64_t done_updates() const;   // by the loader's position
   // Whether the last update completed a multiple of `period`.

@@ -38,17 +38,25 @@ int bench_step(CliContext& context, const BenchArguments& arguments) {
   const StepTimes times = run.measure(setup.updates);
   const double gemm = best_gemm_rate(setup.threads), step = times.median();
   const double rate = static_cast<double>(setup.batch) / step;
-  context.print("{} batch {}, {} towers x {} threads, {} updates\n", setup.model, setup.batch, setup.towers, setup.threads, setup.updates);
-  context.print("step {:.3f} ms (spread {:.0f}%), {:.0f} samples/s, exposed {:.1f}%\n", 1e3 * step, 100 * times.spread(), rate, 100 * times.exposed);
+  context.print("{} batch {}, {} towers x {} threads, {} updates\n", setup.model, setup.batch,
+                setup.towers, setup.threads, setup.updates);
+  context.print("step {:.3f} ms (spread {:.0f}%), {:.0f} samples/s, exposed {:.1f}%\n", 1e3 * step,
+                100 * times.spread(), rate, 100 * times.exposed);
   context.print("best GEMM 512x512x512 on {} threads: {:.1f} GFLOP/s\n", setup.threads, gemm / 1e9);
-  Json json = {{"bench", "step"},          {"model", setup.model},
-               {"batch_rows", setup.batch}, {"towers", setup.towers},
-               {"threads_per_tower", setup.threads}, {"step_seconds", step},
-               {"spread_share", times.spread()},     {"samples_per_second", rate},
-               {"exposed_share", times.exposed},     {"best_gemm_flop_per_second", gemm}};
+  Json json = {{"bench", "step"},
+               {"model", setup.model},
+               {"batch_rows", setup.batch},
+               {"towers", setup.towers},
+               {"threads_per_tower", setup.threads},
+               {"step_seconds", step},
+               {"spread_share", times.spread()},
+               {"samples_per_second", rate},
+               {"exposed_share", times.exposed},
+               {"best_gemm_flop_per_second", gemm}};
   if (const std::int64_t flops = run.matrix_product_flops(); flops > 0) {
     const double least = static_cast<double>(flops) / gemm / setup.towers;
-    context.print("its matrix products at that rate: {:.3f} ms; the step takes {:.2f} x as long\n", 1e3 * least, step / least);
+    context.print("its matrix products at that rate: {:.3f} ms; the step takes {:.2f} x as long\n",
+                  1e3 * least, step / least);
     json["matrix_product_flops"] = flops;
     json["step_over_matrix_products"] = step / least;
   }
@@ -91,7 +99,8 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
   return median_of(std::move(ratios));
 }
 
-std::vector<ScalingPoint> measure_scaling(const Registry& registry, const BenchArguments& arguments) {
+std::vector<ScalingPoint> measure_scaling(const Registry& registry,
+                                          const BenchArguments& arguments) {
   std::vector<ScalingPoint> out;
   for (const int n : arguments.towers) out.push_back({n, {}, {}});
   // Rounds are interleaved, so that a drift of the machine meets all points alike.
@@ -112,35 +121,54 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
   const std::vector<ScalingPoint> points = measure_scaling(context.registry, arguments);
   const std::vector<double>& base = points.front().together;
   const double base_towers = points.front().towers;
-  context.print("weak scaling of {}: {} rows a tower and update, {} threads a tower, median of {} rounds\n", setup.model, setup.batch, setup.threads, arguments.rounds);
-  context.print("towers  samples/s  per tower  speed-up  efficiency | independent runs: samples/s  efficiency\n");
+  context.print(
+      "weak scaling of {}: {} rows a tower and update, {} threads a tower, median of {} rounds\n",
+      setup.model, setup.batch, setup.threads, arguments.rounds);
+  context.print(
+      "towers  samples/s  per tower  speed-up  efficiency | independent runs: samples/s  "
+      "efficiency\n");
   Json rows = Json::array();
   for (const ScalingPoint& p : points) {
     const double rate = median_of(p.together), apart = median_of(p.apart);
     const double speedup = base_towers * median_ratio(p.together, base);
     const double ceiling = base_towers * median_ratio(p.apart, base) / p.towers;
-    context.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers, rate, rate / p.towers, speedup,
-                  100 * speedup / p.towers, apart, 100 * ceiling);
-    rows.push_back({{"towers", p.towers}, {"samples_per_second", rate}, {"efficiency_share", speedup / p.towers},
-                    {"independent_samples_per_second", apart}, {"independent_efficiency_share", ceiling},
+    context.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers,
+                  rate, rate / p.towers, speedup, 100 * speedup / p.towers, apart, 100 * ceiling);
+    rows.push_back({{"towers", p.towers},
+                    {"samples_per_second", rate},
+                    {"efficiency_share", speedup / p.towers},
+                    {"independent_samples_per_second", apart},
+                    {"independent_efficiency_share", ceiling},
                     {"of_ceiling_share", median_ratio(p.together, p.apart)}});
   }
   const ScalingPoint& last = points.back();
-  context.print("{} towers reach {:.1f}% of {} independent runs\n", last.towers, 100 * median_ratio(last.together, last.apart), last.towers);
+  context.print("{} towers reach {:.1f}% of {} independent runs\n", last.towers,
+                100 * median_ratio(last.together, last.apart), last.towers);
   const double gemm = best_gemm_rate(setup.threads);
   context.print("best GEMM 512x512x512 on {} threads: {:.1f} GFLOP/s\n", setup.threads, gemm / 1e9);
   write_json(context, arguments.json,
-             {{"bench", "weak_scaling"}, {"model", setup.model}, {"rows_per_tower", setup.batch}, {"threads_per_tower", setup.threads},
-              {"points", rows}, {"best_gemm_flop_per_second", gemm}});
+             {{"bench", "weak_scaling"},
+              {"model", setup.model},
+              {"rows_per_tower", setup.batch},
+              {"threads_per_tower", setup.threads},
+              {"points", rows},
+              {"best_gemm_flop_per_second", gemm}});
   return kExitOk;
 }
 
 void declare_common(CLI::App& command, BenchArguments& arguments) {
   BenchSetup& s = arguments.setup;
-  command.add_option("--model", s.model, "model of the registry, on 28x28 images")->capture_default_str();
-  command.add_option("--batch", s.batch, "rows of an update; of a tower in 'scaling'")->check(CLI::Range(1, 65536))->capture_default_str();
-  command.add_option("--threads", s.threads, "threads a tower")->check(CLI::Range(1, 1024))->capture_default_str();
-  command.add_option("--updates", s.updates, "measured updates, after a warm-up of 5")->check(CLI::Range(1, 1000000))->capture_default_str();
+  command.add_option("--model", s.model, "model of the registry, on 28x28 images")
+      ->capture_default_str();
+  command.add_option("--batch", s.batch, "rows of an update; of a tower in 'scaling'")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command.add_option("--threads", s.threads, "threads a tower")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command.add_option("--updates", s.updates, "measured updates, after a warm-up of 5")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   command.add_option("--json", arguments.json, "also write the figures to this file");
 }
 
@@ -149,19 +177,29 @@ void declare_common(CLI::App& command, BenchArguments& arguments) {
 void add_bench(CLI::App& app, CliContext& context, int& code) {
   CLI::App* const command = app.add_subcommand("bench", "measure this machine");
   command->require_subcommand(1);
-  CLI::App* const step = command->add_subcommand("step", "one update, beside the best matrix product");
+  CLI::App* const step =
+      command->add_subcommand("step", "one update, beside the best matrix product");
   const auto step_arguments = std::make_shared<BenchArguments>();
   declare_common(*step, *step_arguments);
-  step->add_option("--towers", step_arguments->setup.towers, "towers")->check(CLI::Range(1, 1024))->capture_default_str();
-  step->callback([&context, &code, step_arguments] { code = bench_step(context, *step_arguments); });
+  step->add_option("--towers", step_arguments->setup.towers, "towers")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  step->callback(
+      [&context, &code, step_arguments] { code = bench_step(context, *step_arguments); });
 
-  CLI::App* const scaling = command->add_subcommand("scaling", "weak scaling, beside independent runs at the same time");
+  CLI::App* const scaling =
+      command->add_subcommand("scaling", "weak scaling, beside independent runs at the same time");
   const auto scaling_arguments = std::make_shared<BenchArguments>();
   scaling_arguments->setup.model = "lenet";
   declare_common(*scaling, *scaling_arguments);
-  scaling->add_option("--towers", scaling_arguments->towers, "numbers of towers")->delimiter(',')->check(CLI::Range(1, 1024));
-  scaling->add_option("--rounds", scaling_arguments->rounds, "interleaved repetitions")->check(CLI::Range(1, 1000))->capture_default_str();
-  scaling->callback([&context, &code, scaling_arguments] { code = bench_scaling(context, *scaling_arguments); });
+  scaling->add_option("--towers", scaling_arguments->towers, "numbers of towers")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  scaling->add_option("--rounds", scaling_arguments->rounds, "interleaved repetitions")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  scaling->callback(
+      [&context, &code, scaling_arguments] { code = bench_scaling(context, *scaling_arguments); });
 }
 
 }  // namespace belfry

@@ -18,14 +18,18 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmup = 5, kSide = 28, kClasses = 10;
 
-double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
+double seconds_since(Steady::time_point start) {
+  return std::chrono::duration<double>(Steady::now() - start).count();
+}
 
 std::shared_ptr<const Dataset> random_images(std::int64_t rows) {
   const Philox random = philox_key(1, Purpose::test);
   std::vector<float> pixels(static_cast<std::size_t>(rows * kSide * kSide));
   std::vector<std::int32_t> labels(static_cast<std::size_t>(rows));
-  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = unit_float(random(static_cast<std::uint32_t>(i), 0, 0, 0).v[0]);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % kClasses);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = unit_float(random(static_cast<std::uint32_t>(i), 0, 0, 0).v[0]);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    labels[i] = static_cast<std::int32_t>(i % kClasses);
   return memory_dataset(std::move(pixels), Shape{kSide, kSide, 1}, std::move(labels), kClasses);
 }
 
@@ -46,12 +50,16 @@ double StepTimes::spread() const {
 }
 
 BenchRun::BenchRun(const Registry& registry, const BenchSetup& setup) : setup_(setup) {
-  context_ = std::make_unique<Context>(
-      ContextOptions{.towers = "cpu:" + std::to_string(setup.towers), .threads_per_tower = setup.threads});
-  const std::shared_ptr<ModelFactory> model = registry.table<ModelEntry>().at(setup.model, "model").make();
-  loader_ = std::make_unique<Loader>(*context_, random_images(setup.batch), LoaderOptions{.batch = setup.batch, .shuffle = false});
-  group_ = std::make_unique<TowerGroupBase>(*context_, momentum({.lr = 0.01, .momentum = 0.9}),
-                                            [model] { return model->build(Shape{kSide, kSide, 1}, kClasses); });
+  context_ = std::make_unique<Context>(ContextOptions{
+      .towers = "cpu:" + std::to_string(setup.towers), .threads_per_tower = setup.threads});
+  const std::shared_ptr<ModelFactory> model =
+      registry.table<ModelEntry>().at(setup.model, "model").make();
+  loader_ = std::make_unique<Loader>(*context_, random_images(setup.batch),
+                                     LoaderOptions{.batch = setup.batch, .shuffle = false});
+  group_ =
+      std::make_unique<TowerGroupBase>(*context_, momentum({.lr = 0.01, .momentum = 0.9}), [model] {
+        return model->build(Shape{kSide, kSide, 1}, kClasses);
+      });
   loader_->next(batch_);
   measure(kWarmup);
 }
@@ -93,7 +101,8 @@ double best_gemm_rate(int threads) {
     device.bind_thread();
     const Scope scope({});
     const std::vector<double> ones(static_cast<std::size_t>(n * n), 0.5);
-    const Tensor a = Tensor::from(ones, {n, n}, DType::f32, device), b = Tensor::from(ones, {n, n}, DType::f32, device);
+    const Tensor a = Tensor::from(ones, {n, n}, DType::f32, device),
+                 b = Tensor::from(ones, {n, n}, DType::f32, device);
     for (int i = 0; i < kRuns; ++i) {
       const Steady::time_point start = Steady::now();
       const Tensor c = matmul(a, b);

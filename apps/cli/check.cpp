@@ -25,7 +25,8 @@ void print_memory(CliContext& context, TrainSession& session) {
   context.print("memory plan, without activations:\n");
   for (const auto& [kind, bytes] : kinds) {
     const bool copies = replicated && kind == "parameter" && towers > 1;
-    context.print("  {:<12} {:9.2f} MiB{}\n", kind, mebibytes(bytes), copies ? fmt::format(" x {} towers", towers) : "");
+    context.print("  {:<12} {:9.2f} MiB{}\n", kind, mebibytes(bytes),
+                  copies ? fmt::format(" x {} towers", towers) : "");
     total += bytes * (copies ? towers : 1);
   }
   context.print("  {:<12} {:9.2f} MiB x {} towers\n", "gradient", mebibytes(parameters), towers);
@@ -39,13 +40,17 @@ void print_shards(CliContext& context, TrainSession& session) {
   const std::int64_t towers = session.context().towers(), batch = loader.options().batch;
   const auto shards = [towers](std::int64_t rows) {
     std::string out;
-    for (std::int64_t t = 0; t < towers; ++t) out += (t == 0 ? "" : " ") + std::to_string(rows / towers + (t < rows % towers ? 1 : 0));
+    for (std::int64_t t = 0; t < towers; ++t)
+      out += (t == 0 ? "" : " ") + std::to_string(rows / towers + (t < rows % towers ? 1 : 0));
     return out;
   };
-  const std::int64_t full = std::min(batch, loader.rows_per_epoch()), tail = loader.rows_per_epoch() % batch;
+  const std::int64_t full = std::min(batch, loader.rows_per_epoch()),
+                     tail = loader.rows_per_epoch() % batch;
   context.print("global batch {}: shards {}\n", full, shards(full));
-  if (tail != 0 && tail != full) context.print("last batch of an epoch {}: shards {}\n", tail, shards(tail));
-  context.print("updates per epoch {}, in total {}\n", loader.batches_per_epoch(), loader.batches_per_epoch() * loader.options().epochs);
+  if (tail != 0 && tail != full)
+    context.print("last batch of an epoch {}: shards {}\n", tail, shards(tail));
+  context.print("updates per epoch {}, in total {}\n", loader.batches_per_epoch(),
+                loader.batches_per_epoch() * loader.options().epochs);
 }
 
 int check(CliContext& context, const ConfigArguments& arguments) {
@@ -67,7 +72,8 @@ int check(CliContext& context, const ConfigArguments& arguments) {
 }  // namespace
 
 void add_check(CLI::App& app, CliContext& context, int& code) {
-  CLI::App* const command = app.add_subcommand("check", "check a config and its data, print the plan, train nothing");
+  CLI::App* const command =
+      app.add_subcommand("check", "check a config and its data, print the plan, train nothing");
   const auto arguments = std::make_shared<ConfigArguments>();
   arguments->declare(*command);
   command->callback([&context, &code, arguments] { code = check(context, *arguments); });

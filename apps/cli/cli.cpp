@@ -31,7 +31,8 @@ void write_all(std::FILE* file, std::string_view text) {
   std::fflush(file);
 }
 
-int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, const CliIo& io, const int& code) {
+int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, const CliIo& io,
+                  const int& code) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return code;
@@ -54,7 +55,9 @@ int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, cons
 
 void ConfigArguments::declare(CLI::App& command) {
   command.add_option("config", path, "TOML file")->required();
-  command.add_option("--set", assignments, "KEY=VALUE over the file, e.g. optimizer.lr=0.05")->expected(1)->take_all();
+  command.add_option("--set", assignments, "KEY=VALUE over the file, e.g. optimizer.lr=0.05")
+      ->expected(1)
+      ->take_all();
   command.add_option("--towers", towers, "instead of the file's, e.g. cpu:2");
 }
 
@@ -66,13 +69,15 @@ TrainConfig ConfigArguments::load(const Registry& registry) const {
 }
 
 int cli(const Registry& registry, const std::vector<std::string>& arguments, const CliIo& io) {
-  CLI::App app("Belfry trains one model on many devices by averaging the gradients of its towers.", "belfry");
+  CLI::App app("Belfry trains one model on many devices by averaging the gradients of its towers.",
+               "belfry");
   app.set_version_flag("--version", std::string("belfry ") + kVersion);
   app.require_subcommand(1);
   app.footer(kFooter);
   CliContext context{registry, io, command_log(io)};
   int code = kExitOk;
-  for (const AddCommand add : {add_train, add_eval, add_check, add_devices, add_inspect, add_bench}) add(app, context, code);
+  for (const AddCommand add : {add_train, add_eval, add_check, add_devices, add_inspect, add_bench})
+    add(app, context, code);
   return parse_and_run(app, arguments, io, code);
 }
 

@@ -14,7 +14,8 @@ std::string cpu_info(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with(key))
-      if (const std::size_t colon = line.find(": "); colon != line.npos) return line.substr(colon + 2);
+      if (const std::size_t colon = line.find(": "); colon != line.npos)
+        return line.substr(colon + 2);
   return "";
 }
 
@@ -43,7 +44,8 @@ void add_devices(CLI::App& app, CliContext& context, int& code) {
   command->callback([&context, &code] {
     const Context one({.towers = "cpu:1"});
     const std::string name = cpu_info("model name");
-    context.print("cpu: {}, {} cores\n", name.empty() ? "unknown model" : name, one.options().threads_per_tower);
+    context.print("cpu: {}, {} cores\n", name.empty() ? "unknown model" : name,
+                  one.options().threads_per_tower);
     context.print("  instruction sets: {}\n", instruction_sets());
     context.print("  towers = \"cpu:N\"; threads of each: cores / N, or threads_per_tower\n");
     context.print("cuda: {}\n", cuda_text());

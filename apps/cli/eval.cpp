@@ -26,16 +26,22 @@ struct RowsOut {
 
 RowsOut logits_of(TrainSession& session, std::int64_t first, std::int64_t count, bool ema) {
   const std::int64_t classes = session.data().classes();
-  RowsOut out{std::vector<double>(static_cast<std::size_t>(count * classes)), std::vector<double>(static_cast<std::size_t>(count))};
-  Loader loader(session.context(), subset(session.test_data(), first, count), {.batch = count, .shuffle = false, .prefetch = 0});
+  RowsOut out{std::vector<double>(static_cast<std::size_t>(count * classes)),
+              std::vector<double>(static_cast<std::size_t>(count))};
+  Loader loader(session.context(), subset(session.test_data(), first, count),
+                {.batch = count, .shuffle = false, .prefetch = 0});
   const LossFn loss = classifier_loss(session.config().test->ignore);
-  session.group().evaluate(loader, [&](Module& module, const Batch& rows, Step& step) {
-    const auto logits = static_cast<Classifier&>(module).forward(rows["image"]).to_vector();
-    const auto labels = rows["label"].to_vector();
-    std::copy(logits.begin(), logits.end(), out.logits.begin() + rows.first_row * classes);  // towers write apart
-    std::copy(labels.begin(), labels.end(), out.labels.begin() + rows.first_row);
-    return loss(module, rows, step);
-  }, ema);
+  session.group().evaluate(
+      loader,
+      [&](Module& module, const Batch& rows, Step& step) {
+        const auto logits = static_cast<Classifier&>(module).forward(rows["image"]).to_vector();
+        const auto labels = rows["label"].to_vector();
+        std::copy(logits.begin(), logits.end(),
+                  out.logits.begin() + rows.first_row * classes);  // towers write apart
+        std::copy(labels.begin(), labels.end(), out.labels.begin() + rows.first_row);
+        return loss(module, rows, step);
+      },
+      ema);
   return out;
 }
 
@@ -44,7 +50,8 @@ std::string prediction_line(std::int64_t row, double label, std::span<const doub
   const auto best = std::max_element(logits.begin(), logits.end());
   double total = 0;
   for (const double z : logits) total += std::exp(z - *best);
-  return fmt::format("{},{},{},{:.6f}\n", row, static_cast<std::int64_t>(label), best - logits.begin(), 1 / total);
+  return fmt::format("{},{},{},{:.6f}\n", row, static_cast<std::int64_t>(label),
+                     best - logits.begin(), 1 / total);
 }
 
 std::string predictions(TrainSession& session, bool ema) {
@@ -65,17 +72,21 @@ std::string predictions(TrainSession& session, bool ema) {
 int eval(CliContext& context, const EvalArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   if (arguments.ema && !(config.optimizer.ema > 0))
-    throw ConfigError(ErrorText{.what = "--ema needs averaged parameters", .found = "optimizer.ema = 0"});
+    throw ConfigError(
+        ErrorText{.what = "--ema needs averaged parameters", .found = "optimizer.ema = 0"});
   const std::string where = arguments.checkpoint.empty() ? config.output : arguments.checkpoint;
   if (where.empty())
-    throw ConfigError(ErrorText{.what = "nothing to evaluate", .found = "no output folder in the config", .fix = "give --checkpoint PATH"});
+    throw ConfigError(ErrorText{.what = "nothing to evaluate",
+                                .found = "no output folder in the config",
+                                .fix = "give --checkpoint PATH"});
   const bool fallback = config.fallback;
   TrainSession session(std::move(config), context.log);
   session.test_data();
   const std::string path = find_checkpoint(where, fallback, context.log);
   const Manifest saved = Checkpoint(path, session.group()).load({.optimizer = false});
   const EvalReport report = session.evaluate_test(arguments.ema);
-  std::string text = fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);
+  std::string text =
+      fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
   if (!arguments.predictions.empty()) {
@@ -88,11 +99,14 @@ int eval(CliContext& context, const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval(CLI::App& app, CliContext& context, int& code) {
-  CLI::App* const command = app.add_subcommand("eval", "evaluate a checkpoint on the config's [test] set");
+  CLI::App* const command =
+      app.add_subcommand("eval", "evaluate a checkpoint on the config's [test] set");
   const auto arguments = std::make_shared<EvalArguments>();
   arguments->config.declare(*command);
-  command->add_option("--checkpoint", arguments->checkpoint, "a checkpoint or a folder of them; default: the output folder");
-  command->add_option("--predictions", arguments->predictions, "CSV file of row, label, prediction, probability");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "a checkpoint or a folder of them; default: the output folder");
+  command->add_option("--predictions", arguments->predictions,
+                      "CSV file of row, label, prediction, probability");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });
 }

@@ -21,14 +21,22 @@ enum ExitCode : int {
 
 constexpr int exit_code_of(ErrorClass kind) {
   switch (kind) {
-    case ErrorClass::config: return kExitConfig;
-    case ErrorClass::data: return kExitData;
-    case ErrorClass::gradient: return kExitGradient;
-    case ErrorClass::numeric: return kExitNumeric;
-    case ErrorClass::checkpoint: return kExitCheckpoint;
-    case ErrorClass::device: return kExitDevice;
-    case ErrorClass::comm: return kExitComm;
-    case ErrorClass::tower: return kExitTower;
+    case ErrorClass::config:
+      return kExitConfig;
+    case ErrorClass::data:
+      return kExitData;
+    case ErrorClass::gradient:
+      return kExitGradient;
+    case ErrorClass::numeric:
+      return kExitNumeric;
+    case ErrorClass::checkpoint:
+      return kExitCheckpoint;
+    case ErrorClass::device:
+      return kExitDevice;
+    case ErrorClass::comm:
+      return kExitComm;
+    case ErrorClass::tower:
+      return kExitTower;
   }
   return kExitUnexpected;
 }

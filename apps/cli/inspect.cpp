@@ -29,14 +29,16 @@ void print_tensors(CliContext& context, const std::string& path) {
   const safetensors::Reader reader(path);
   context.print("{}: {} tensors\n", path, reader.entries().size());
   for (const safetensors::Entry& e : reader.entries())
-    context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, Shape(e.shape).text(), norm_text(reader, e));
+    context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, Shape(e.shape).text(),
+                  norm_text(reader, e));
 }
 
 void print_manifest(CliContext& context, const std::string& path, const Manifest& m) {
   context.print("{}: format {}, all checksums right\n", path, m.format);
-  context.print("  update {}, {} rows trained, position {} rows, optimizer {}, seed {}\n", m.clocks.update, m.clocks.rows,
-                m.run.position, m.rule, m.seed);
-  context.print("  written by {} towers x {} threads, global batch {}\n", m.towers, m.threads_per_tower, m.run.batch);
+  context.print("  update {}, {} rows trained, position {} rows, optimizer {}, seed {}\n",
+                m.clocks.update, m.clocks.rows, m.run.position, m.rule, m.seed);
+  context.print("  written by {} towers x {} threads, global batch {}\n", m.towers,
+                m.threads_per_tower, m.run.batch);
   for (const auto& [name, version] : m.versions) context.print("  {} {}\n", name, version);
   for (const auto& [hook, state] : m.run.hooks)
     for (const auto& [key, value] : state) context.print("  {}.{} = {}\n", hook, key, value);
@@ -56,9 +58,11 @@ int inspect(CliContext& context, const std::string& path) {
 }  // namespace
 
 void add_inspect(CLI::App& app, CliContext& context, int& code) {
-  CLI::App* const command = app.add_subcommand("inspect", "show a checkpoint or a safetensors file");
+  CLI::App* const command =
+      app.add_subcommand("inspect", "show a checkpoint or a safetensors file");
   const auto path = std::make_shared<std::string>();
-  command->add_option("path", *path, "checkpoint, folder of checkpoints, or .safetensors file")->required();
+  command->add_option("path", *path, "checkpoint, folder of checkpoints, or .safetensors file")
+      ->required();
   command->callback([&context, &code, path] { code = inspect(context, *path); });
 }
 

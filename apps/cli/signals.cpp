@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "belfry/apps/cli/signals_internal.h"
-
 #include <csignal>
+
+#include "belfry/apps/cli/signals_internal.h"
 
 namespace belfry {
 namespace {

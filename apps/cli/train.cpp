@@ -23,9 +23,10 @@ void print_start(CliContext& context, TrainSession& session) {
     if (a.kind == "parameter") parameters += a.shape.size();
   const LoaderOptions& o = session.loader().options();
   context.print("{}\n", session.context().describe());
-  context.print("model {}: {} parameters in {} variables; batch {}, {} updates an epoch, {} epochs\n",
-                session.config().model_name, parameters, session.group().variable_names().size(), o.batch,
-                session.loader().batches_per_epoch(), o.epochs);
+  context.print(
+      "model {}: {} parameters in {} variables; batch {}, {} updates an epoch, {} epochs\n",
+      session.config().model_name, parameters, session.group().variable_names().size(), o.batch,
+      session.loader().batches_per_epoch(), o.epochs);
   if (session.config().output.empty()) context.print("no output folder: nothing will be saved\n");
 }
 
@@ -47,7 +48,9 @@ int train(CliContext& context, const TrainArguments& arguments) {
   TrainSession session(std::move(config), context.log, arguments.log_placement);
   print_start(context, session);
   TrainerOptions options;
-  options.resume = !arguments.resuming ? "" : arguments.resume.empty() ? "newest" : arguments.resume;
+  options.resume = !arguments.resuming        ? ""
+                   : arguments.resume.empty() ? "newest"
+                                              : arguments.resume;
   options.partial = arguments.partial;
   options.out = context.io.out;
   options.live = context.io.live;
@@ -68,12 +71,17 @@ void add_train(CLI::App& app, CliContext& context, int& code) {
   const auto arguments = std::make_shared<TrainArguments>();
   arguments->config.declare(*command);
   CLI::Option* const resume =
-      command->add_option("--resume", arguments->resume, "go on from the newest checkpoint of the output folder, or from PATH")
+      command
+          ->add_option("--resume", arguments->resume,
+                       "go on from the newest checkpoint of the output folder, or from PATH")
           ->expected(0, 1)
           ->type_name("[PATH]");
-  command->add_flag("--partial", arguments->partial, "resume from what fits of another model or optimizer");
-  command->add_flag("--print-config", arguments->print_config, "print the effective config and end");
-  command->add_flag("--log-placement", arguments->log_placement, "list every op of the first update with its devices");
+  command->add_flag("--partial", arguments->partial,
+                    "resume from what fits of another model or optimizer");
+  command->add_flag("--print-config", arguments->print_config,
+                    "print the effective config and end");
+  command->add_flag("--log-placement", arguments->log_placement,
+                    "list every op of the first update with its devices");
   command->callback([&context, &code, arguments, resume] {
     arguments->resuming = resume->count() > 0;
     code = train(context, *arguments);

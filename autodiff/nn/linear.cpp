@@ -2,6 +2,7 @@
 #include "belfry/autodiff/nn/linear.h"
 
 #include "belfry/autodiff/nn/extents_internal.h"
+#include "belfry/autodiff/nn/flatten.h"
 #include "belfry/autodiff/ops/matrix/linear.h"
 
 namespace belfry {
@@ -16,6 +17,12 @@ Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::in
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
+  const Shape& s = x.shape();
+  const std::int64_t inputs = weight_.shape()[1];
+  std::int64_t row = 1;
+  for (int axis = 1; axis < s.rank(); ++axis) row *= s[axis];
+  if (s.rank() > 2 && s[-1] != inputs && row == inputs)
+    return linear(flatten(x), weight_, bias_ ? bias_->tensor() : Tensor(), activation_);
   return linear(x, weight_, bias_ ? bias_->tensor() : Tensor(), activation_);
 }
 

@@ -8,7 +8,8 @@
 
 namespace belfry {
 
-// act(x weight^T + bias) over the last axis. Variables "weight" [out, in] and "bias" [out], both
+// act(x weight^T + bias) over the last axis; images [rows, ...] of `in` values each are taken as
+// rows of `in`. Variables "weight" [out, in] and "bias" [out], both
 // starting uniform in +-1/sqrt(in), as PyTorch's.
 class Linear : public Module {
  public:

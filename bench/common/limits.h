@@ -7,8 +7,8 @@
 
 namespace belfry::bench {
 
-// FLOP/s of the best of `calls` oneDNN products of 512 x 512 x 512, the towers' threads running one
-// each at the same time; summed over the towers.
+// FLOP/s of oneDNN products of 512 x 512 x 512, the size it is best at: the median of `calls`, the
+// towers' threads running one each at the same time; summed over the towers.
 double best_gemm(Context& context, int calls);
 
 // The averaging's memory traffic without its engine and statistics: plain loops over the same

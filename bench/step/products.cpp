@@ -5,7 +5,7 @@
 
 namespace belfry::bench {
 
-Products::Products(const std::string& model, std::int64_t batch) {
+Products::Products(const std::string& model, std::int64_t batch, Device& device) : device_(device) {
   if (model == "mlp") {
     linear(batch, 784, 256, true);
     linear(batch, 256, 128, false);
@@ -29,8 +29,9 @@ void Products::run() {
 
 float* Products::memory(std::int64_t elements) {
   // Values of ordinary size: the products of a trained net meet no denormals either.
-  memory_.emplace_back(static_cast<std::size_t>(elements), 0.03f);
-  return memory_.back().data();
+  memory_.push_back(Tensor::from(std::vector<double>(static_cast<std::size_t>(elements), 0.03),
+                                 Shape{elements}, DType::f32, device_));
+  return memory_.back().data<float>();
 }
 
 void Products::linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first) {

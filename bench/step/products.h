@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "belfry/autodiff/tensor.h"
 #include "belfry/device/cpu/onednn_internal.h"
 
 namespace belfry::bench {
@@ -13,7 +14,7 @@ namespace belfry::bench {
 // the ops make and nothing between them. The first layer's input gets no gradient.
 class Products {
  public:
-  Products(const std::string& model, std::int64_t batch);
+  Products(const std::string& model, std::int64_t batch, Device& device);
   void run();
   double flops() const noexcept { return flops_; }  // 2 m n k a product; bias not counted
   std::size_t count() const noexcept { return calls_.size(); }
@@ -23,8 +24,9 @@ class Products {
   void conv(ConvShape shape, bool first);
   float* memory(std::int64_t elements);
 
+  Device& device_;
   OneDnn onednn_;
-  std::vector<std::vector<float>> memory_;
+  std::vector<Tensor> memory_;
   std::vector<std::function<void()>> calls_, backward_;
   double flops_ = 0;
 };

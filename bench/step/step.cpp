@@ -14,7 +14,7 @@
 namespace belfry::bench {
 namespace {
 
-constexpr int kCallsPerRound = 60, kWarmUp = 30;
+constexpr int kCallsPerRound = 30, kWarmUp = 30;
 
 std::shared_ptr<const Dataset> images(std::int64_t rows) {
   const Philox random = philox_key(1, Purpose::test);
@@ -47,7 +47,7 @@ class StepBench {
     context_.host().run(context_.towers(), [&](int t) {  // built where they run
       context_.device(t).bind_thread();
       products_[static_cast<std::size_t>(t)] =
-          std::make_unique<Products>(options.model, options.batch);
+          std::make_unique<Products>(options.model, options.batch, context_.device(t));
     });
     for (int i = 0; i < kWarmUp; ++i) group_.step(batch_, loss_);
     products_seconds(kWarmUp);

@@ -163,7 +163,7 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
       config.statistics = config.squares = true;
       launch_fold(device->main(), 1,
                   {&segment, &plan, from.data(), nullptr, parts.data(), &totals, nullptr,
-                   mean.data(), square.data(), &stats, 0, n, config});
+                   mean.data(), square.data(), &stats, 0, 0, n, config});
       return std::make_pair(mean, square);
     };
     const auto [mean, square] = fold(sources);

@@ -71,6 +71,11 @@ TEST_CASE(
   for (const int n : {1, 2, 3}) {
     CHECK(train(cpu(n), fused) == train(cpu(n), plain));
     CHECK(train(cpu(n, Executor::lazy), fused) == train(cpu(n), plain));
+    Context c1(cpu(n)), c2(cpu(n));
+    TowerGroupBase one(c1, fused, mlp()), two(c2, plain, mlp());
+    for (TowerGroupBase* g : {&one, &two}) g->step(batch_of(g->context(), 30), classify);
+    CHECK(distance(one.averaged(batch_of(c1, 30), classify),
+                   two.averaged(batch_of(c2, 30), classify)) == 0);
   }
 }
 
@@ -88,7 +93,7 @@ TEST_CASE("statistics, squares and accumulation: every layout of one number of u
 
 TEST_CASE("statistics: T and L are those of the units' gradients") {
   Context context(cpu(4));
-  TowerGroupBase towers(context, momentum().with_statistics(Statistics::norms), mlp());
+  TowerGroupBase towers(context, momentum().with_statistics(Statistics::squares), mlp());
   const Batch batch = batch_of(context, 37);  // 10, 9, 9, 9
   const TowerGradients g = towers.gradients(batch, classify);
   const AveragedGradients a =
@@ -100,6 +105,13 @@ TEST_CASE("statistics: T and L are those of the units' gradients") {
   for (const auto& p : a.square)
     for (const double v : p.gradient.to_vector()) l += v;
   const Report r = towers.step(batch, classify);
+  const auto squares = towers.squares();
+  for (std::size_t v = 0; v < squares.size(); ++v) {
+    const auto want = a.square[v].gradient.to_vector();
+    REQUIRE(squares[v].variable == a.square[v].variable);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      REQUIRE(squares[v].values[i] == Approx(want[i]).epsilon(1e-5).margin(1e-12));
+  }
   CHECK(r.mean_norm2 == Approx(t).epsilon(1e-5));
   CHECK(r.unit_norm2 == Approx(l).epsilon(1e-5));
   CHECK(r.norm == Approx(std::sqrt(t)).epsilon(1e-5));
@@ -202,4 +214,34 @@ TEST_CASE("evaluate changes nothing and weighs by rows") {
   CHECK(ema.loss != whole.loss);
   CHECK(towers.parameter_hash() == before);
   CHECK(eval(50, false).loss == whole.loss);
+}
+
+TEST_CASE("F52 log_placement lists every op of the first update with its devices, once") {
+  std::string text;
+  Context context(
+      {.towers = "cpu:2", .threads_per_tower = 1, .log = Log([&](LogLevel, std::string_view line) {
+                                                    text += std::string(line) + "\n";
+                                                  })});
+  TowerGroupBase towers(context, momentum(), mlp(), {.log_placement = true});
+  towers.step(batch_of(context, 8), classify);
+  for (const char* line :
+       {"placement, tower 0: linear on cpu:0, gradient on cpu:0",
+        "placement, tower 1: cross_entropy on cpu:1, gradient on cpu:1, 4 bytes"})
+    CHECK_THAT(text, Contains(line));
+  text.clear();
+  towers.step(batch_of(context, 8), classify);
+  CHECK(text.empty());
+}
+
+TEST_CASE("an error in evaluation or in gradients() leaves the group usable") {
+  Context context(cpu(2));
+  TowerGroupBase towers(context, momentum(), mlp());
+  const auto throwing = [](Module& m, const Batch& b, Step& s) {
+    if (s.tower == 1) throw std::runtime_error("bad row");
+    return classify(m, b, s);
+  };
+  Loader loader(context, blobs(8), {.batch = 8});
+  CHECK_THROWS_WITH(towers.evaluate(loader, throwing), Contains("bad row") && Contains("tower 1"));
+  CHECK_THROWS_AS(towers.gradients(batch_of(context, 8), throwing), TowerError);
+  CHECK(towers.step(batch_of(context, 8), classify).update == 1);
 }

@@ -20,7 +20,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // LIN that also reports a figure that is not a number.
 Loss with_nan_metric(Module& m, const Batch& b, Step& s) {
-  const Tensor bad = Tensor::from({std::numeric_limits<double>::quiet_NaN()}, {}, DType::f32, b["x"].device());
+  const Tensor bad =
+      Tensor::from({std::numeric_limits<double>::quiet_NaN()}, {}, DType::f32, b["x"].device());
   const Tensor one = Tensor::from({1}, {}, DType::f32, b["x"].device());
   s.report("odd", {bad, one});
   return lin_loss(m, b, s);
@@ -31,7 +32,8 @@ Loss with_nan_metric(Module& m, const Batch& b, Step& s) {
 TEST_CASE("B47 one whole JSON object an update, increasing, null for NaN, units in the names") {
   const TestFolder folder;
   LinRun run(2, 3, sgd({.lr = 0.001}));
-  run.train({.output = folder.path()}, {make_hook("jsonl"), make_hook("checkpoint")}, with_nan_metric);
+  run.train({.output = folder.path()}, {make_hook("jsonl"), make_hook("checkpoint")},
+            with_nan_metric);
   const std::vector<std::string> lines = lines_of(read_text(folder / "metrics.jsonl"));
   REQUIRE(lines.size() == 3);
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -40,7 +42,8 @@ TEST_CASE("B47 one whole JSON object an update, increasing, null for NaN, units 
     CHECK(json.at("update") == i + 1);
     CHECK(json.at("rows") == 8);
     CHECK(json.at("odd").is_null());
-    for (const char* key : {"loss", "learning_rate", "seconds", "data_wait_seconds", "exposed_seconds", "samples_per_second"})
+    for (const char* key : {"loss", "learning_rate", "seconds", "data_wait_seconds",
+                            "exposed_seconds", "samples_per_second"})
       CHECK(json.at(key).is_number());
   }
   CHECK(nlohmann::json::parse(lines[0]).at("loss").get<double>() == Approx(102).epsilon(1e-6));
@@ -49,13 +52,20 @@ TEST_CASE("B47 one whole JSON object an update, increasing, null for NaN, units 
 TEST_CASE("B47 a resumed run continues the metrics and drops what came after its checkpoint") {
   const TestFolder folder;
   LinRun first(1, 3, sgd({.lr = 0.001}));
-  first.train({.output = folder.path()}, {make_hook("jsonl"), make_hook("checkpoint", "every = \"1e\"\nkeep = 9")});
-  std::filesystem::remove_all(folder / "step_3");  // as if the run had died after update 2 was saved
-  write_text(folder / "metrics.jsonl", read_text(folder / "metrics.jsonl") + "{\"update\": 4, \"lo");
+  first.train({.output = folder.path()},
+              {make_hook("jsonl"), make_hook("checkpoint", "every = \"1e\"\nkeep = 9")});
+  std::filesystem::remove_all(folder /
+                              "step_3");  // as if the run had died after update 2 was saved
+  write_text(folder / "metrics.jsonl",
+             read_text(folder / "metrics.jsonl") + "{\"update\": 4, \"lo");
   LinRun second(1, 4, sgd({.lr = 0.001}));
-  CHECK(second.train({.output = folder.path(), .resume = "newest"}, {make_hook("jsonl"), make_hook("checkpoint")}).updates == 2);
+  CHECK(second
+            .train({.output = folder.path(), .resume = "newest"},
+                   {make_hook("jsonl"), make_hook("checkpoint")})
+            .updates == 2);
   std::vector<int> updates;
-  for (const std::string& line : lines_of(read_text(folder / "metrics.jsonl"))) updates.push_back(nlohmann::json::parse(line).at("update"));
+  for (const std::string& line : lines_of(read_text(folder / "metrics.jsonl")))
+    updates.push_back(nlohmann::json::parse(line).at("update"));
   CHECK(updates == std::vector<int>{1, 2, 3, 4});
 }
 
@@ -73,8 +83,9 @@ TEST_CASE("progress: plain lines elsewhere, one rewritten line on a terminal") {
   };
   const std::vector<std::string> plain = lines_of(output(false, "every = 2"));
   REQUIRE(plain.size() == 4);
-  CHECK_THAT(plain[0], Contains("epoch 2/6 update 2/6 loss ") && Contains(" lr 0.001 ") && Contains(" samples/s exposed ") &&
-                           Contains("% data wait ") && Contains("% ETA 0:"));
+  CHECK_THAT(plain[0], Contains("epoch 2/6 update 2/6 loss ") && Contains(" lr 0.001 ") &&
+                           Contains(" samples/s exposed ") && Contains("% data wait ") &&
+                           Contains("% ETA 0:"));
   CHECK_THAT(plain[3], Contains("trained 6 updates, 48 rows"));
   CHECK(plain[0].find('\x1b') == std::string::npos);
   const std::string live = output(true, "every = 3");
@@ -99,15 +110,19 @@ TEST_CASE("validation: whole set, weighted by rows, at the end of each epoch") {
   CHECK(result.validation->loss == Approx(11 * off * off).epsilon(1e-5));
 }
 
-TEST_CASE("early stop and best: the metric's direction, unknown metrics by name, no validation set") {
+TEST_CASE(
+    "early stop and best: the metric's direction, unknown metrics by name, no validation set") {
   LinRun run(1, 2, sgd({.lr = 0.001}));
-  CHECK_THROWS_WITH(run.train({}, {make_hook("early_stop", "patience = 1")}), Contains("needs a validation set"));
+  CHECK_THROWS_WITH(run.train({}, {make_hook("early_stop", "patience = 1")}),
+                    Contains("needs a validation set"));
   run.evaluate = [] { return EvalReport{.rows = 8, .loss = 1, .metrics = {{"accuracy", 0.5}}}; };
-  CHECK_THROWS_WITH(run.train({}, {make_hook("validation"), make_hook("early_stop", "patience = 1\nmetric = \"f1\"")}),
+  CHECK_THROWS_WITH(run.train({}, {make_hook("validation"),
+                                   make_hook("early_stop", "patience = 1\nmetric = \"f1\"")}),
                     Contains("'f1'") && Contains("'accuracy'"));
   LinRun loss_run(1, 9, sgd({.lr = 0.001}));
   double loss = 4;
   loss_run.evaluate = [&] { return EvalReport{.rows = 8, .loss = loss > 2 ? --loss : loss}; };
-  const TrainResult result = loss_run.train({}, {make_hook("validation"), make_hook("early_stop", "patience = 2\nmetric = \"loss\"")});
+  const TrainResult result = loss_run.train(
+      {}, {make_hook("validation"), make_hook("early_stop", "patience = 2\nmetric = \"loss\"")});
   CHECK(result.updates == 4);
 }

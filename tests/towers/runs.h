@@ -23,7 +23,8 @@ class TestFolder {
  public:
   TestFolder() {
     static int number = 0;
-    path_ = std::filesystem::temp_directory_path() / ("belfry-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
+    path_ = std::filesystem::temp_directory_path() /
+            ("belfry-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
     std::filesystem::create_directories(path_);
   }
   ~TestFolder() { std::filesystem::remove_all(path_); }
@@ -79,11 +80,16 @@ struct Messages {
 
 // LIN on towers, with a trainer's hooks.
 struct LinRun {
-  LinRun(int towers, std::int64_t epochs, Optimizer optimizer, std::int64_t rows = 8, std::int64_t batch = 8, const Log& log = {})
-      : context({.towers = "cpu:" + std::to_string(towers), .seed = 7, .threads_per_tower = 1, .log = log}),
+  LinRun(int towers, std::int64_t epochs, Optimizer optimizer, std::int64_t rows = 8,
+         std::int64_t batch = 8, const Log& log = {})
+      : context({.towers = "cpu:" + std::to_string(towers),
+                 .seed = 7,
+                 .threads_per_tower = 1,
+                 .log = log}),
         loader(context, lin_data(rows), {.batch = batch, .epochs = epochs, .shuffle = false}),
         group(context, std::move(optimizer), lin()) {}
-  TrainResult train(TrainerOptions options, const std::vector<std::shared_ptr<Hook>>& hooks, const LossFn& loss = lin_loss) {
+  TrainResult train(TrainerOptions options, const std::vector<std::shared_ptr<Hook>>& hooks,
+                    const LossFn& loss = lin_loss) {
     Trainer trainer(group, loader, loss, std::move(options));
     for (const auto& hook : hooks) trainer.add(hook);
     if (evaluate) trainer.validation(evaluate);

@@ -24,10 +24,12 @@ std::string tensor_name(const GroupArray& a) {
 }
 
 // Writes one file and records its size and checksum on the way.
-FileRecord write_tensors(AtomicDirectory& folder, const std::string& name, const std::vector<const GroupArray*>& arrays) {
+FileRecord write_tensors(AtomicDirectory& folder, const std::string& name,
+                         const std::vector<const GroupArray*>& arrays) {
   std::vector<safetensors::Tensor> tensors;
   for (const GroupArray* a : arrays)
-    tensors.push_back({tensor_name(*a), "F32", a->shape.extents(), std::as_bytes(std::span(a->values))});
+    tensors.push_back(
+        {tensor_name(*a), "F32", a->shape.extents(), std::as_bytes(std::span(a->values))});
   FileWriter file = folder.file(name);
   Checksum sum;
   FileRecord record{name, 0, ""};
@@ -62,37 +64,44 @@ Manifest read_manifest(const std::string& folder) {
 void verify_file(const std::string& folder, const FileRecord& record) {
   const std::string path = folder + "/" + record.name;
   if (record.name.find('/') != std::string::npos)
-    throw CheckpointError(ErrorText{.what = "the manifest is damaged", .found = "file name '" + record.name + "'", .file = folder});
+    throw CheckpointError(ErrorText{.what = "the manifest is damaged",
+                                    .found = "file name '" + record.name + "'",
+                                    .file = folder});
   const InputFile file(path);
   if (file.size() != record.size)
-    throw CheckpointError(ErrorText{.what = "the checkpoint is damaged",
-                                    .found = std::to_string(file.size()) + " bytes",
-                                    .expected = std::to_string(record.size),
-                                    .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
-                                    .file = path});
+    throw CheckpointError(
+        ErrorText{.what = "the checkpoint is damaged",
+                  .found = std::to_string(file.size()) + " bytes",
+                  .expected = std::to_string(record.size),
+                  .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
+                  .file = path});
   Checksum sum;
   std::vector<std::byte> piece(std::size_t{1} << 20);
   for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
-    const std::span<std::byte> part(piece.data(), std::min<std::uint64_t>(piece.size(), file.size() - at));
+    const std::span<std::byte> part(piece.data(),
+                                    std::min<std::uint64_t>(piece.size(), file.size() - at));
     file.read_at(at, part);
     sum.update(part);
   }
   if (sum.hex() != record.checksum)
-    throw CheckpointError(ErrorText{.what = "the checkpoint is damaged",
-                                    .found = "checksum " + sum.hex(),
-                                    .expected = record.checksum,
-                                    .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
-                                    .file = path});
+    throw CheckpointError(
+        ErrorText{.what = "the checkpoint is damaged",
+                  .found = "checksum " + sum.hex(),
+                  .expected = record.checksum,
+                  .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
+                  .file = path});
 }
 
 // The file's tensors laid over the group's arrays, and what does not fit.
 class Matching {
  public:
-  Matching(std::vector<GroupArray> arrays, const LoadOptions& options) : arrays_(std::move(arrays)), options_(options) {}
+  Matching(std::vector<GroupArray> arrays, const LoadOptions& options)
+      : arrays_(std::move(arrays)), options_(options) {}
 
   void rules(const std::string& saved, const std::string& here) {
     same_rule_ = saved == here;
-    if (!same_rule_ && options_.optimizer) note("optimizer: '" + saved + "' in the checkpoint, '" + here + "' here");
+    if (!same_rule_ && options_.optimizer)
+      note("optimizer: '" + saved + "' in the checkpoint, '" + here + "' here");
   }
   void take(const std::string& path, bool parameters);
   const std::vector<std::string>& differences() const { return differences_; }
@@ -123,7 +132,8 @@ void Matching::take(const std::string& path, bool parameters) {
     if (entry == nullptr) {
       note(what + name + "' " + a.shape.text() + " is not in the checkpoint");
     } else if (entry->shape != a.shape.extents()) {
-      note(what + name + "': " + Shape(entry->shape).text() + " in the checkpoint, " + a.shape.text() + " here");
+      note(what + name + "': " + Shape(entry->shape).text() + " in the checkpoint, " +
+           a.shape.text() + " here");
     } else if (entry->dtype != "F32") {
       note(what + name + "': type " + entry->dtype + " in the checkpoint, F32 here");
     } else {
@@ -146,7 +156,8 @@ GroupClocks clocks_for(TowerGroupBase& group, GroupClocks saved) {
   std::map<std::string, std::int64_t> by_name(saved.steps.begin(), saved.steps.end());
   saved.steps.clear();
   for (const std::string& v : group.variable_names())
-    if (const auto found = by_name.find(v); found != by_name.end()) saved.steps.emplace_back(*found);
+    if (const auto found = by_name.find(v); found != by_name.end())
+      saved.steps.emplace_back(*found);
   return saved;
 }
 
@@ -180,8 +191,10 @@ void Checkpoint::save(const RunState& run) {
 Manifest verify_checkpoint(const std::string& path) {
   Manifest out = read_manifest(path);
   for (const char* name : {kModelFile, kOptimizerFile})
-    if (std::none_of(out.files.begin(), out.files.end(), [name](const FileRecord& f) { return f.name == name; }))
-      throw CheckpointError(ErrorText{.what = "the manifest is damaged", .found = std::string("no ") + name, .file = path});
+    if (std::none_of(out.files.begin(), out.files.end(),
+                     [name](const FileRecord& f) { return f.name == name; }))
+      throw CheckpointError(ErrorText{
+          .what = "the manifest is damaged", .found = std::string("no ") + name, .file = path});
   for (const FileRecord& f : out.files) verify_file(path, f);
   return out;
 }
@@ -195,10 +208,12 @@ Manifest Checkpoint::load(const LoadOptions& options) {
   matching.take(path_ + "/" + kOptimizerFile, false);
   const std::vector<std::string>& differences = matching.differences();
   if (!differences.empty() && !options.partial)
-    throw CheckpointError(ErrorText{.what = "the checkpoint does not fit: " + joined(differences),
-                                    .fix = "use the model and optimizer it was saved with, or ask for a partial load",
-                                    .file = path_});
-  for (const std::string& line : differences) group_.context().logger().warn("partial load: {}", line);
+    throw CheckpointError(
+        ErrorText{.what = "the checkpoint does not fit: " + joined(differences),
+                  .fix = "use the model and optimizer it was saved with, or ask for a partial load",
+                  .file = path_});
+  for (const std::string& line : differences)
+    group_.context().logger().warn("partial load: {}", line);
   group_.set_arrays(matching.arrays());
   if (options.optimizer) group_.set_clocks(clocks_for(group_, manifest.clocks));
   return manifest;

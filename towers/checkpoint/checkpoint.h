@@ -9,8 +9,8 @@
 namespace belfry {
 
 struct LoadOptions {
-  bool partial = false;    // take what fits and log the rest
-  bool optimizer = true;   // false: parameters and their average only, for evaluation
+  bool partial = false;   // take what fits and log the rest
+  bool optimizer = true;  // false: parameters and their average only, for evaluation
 };
 
 // A directory with model.safetensors (parameters), optimizer.safetensors (state and averaged

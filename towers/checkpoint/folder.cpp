@@ -78,7 +78,9 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, FileOps& fi
   for (std::int64_t i = 0; i < extra; ++i) {
     const std::string path = checkpoint_path(folder, updates[static_cast<std::size_t>(i)]);
     if (files.remove_all(path) != 0)
-      throw CheckpointError(ErrorText{.what = std::string("cannot remove an old checkpoint: ") + std::strerror(errno), .file = path});
+      throw CheckpointError(
+          ErrorText{.what = std::string("cannot remove an old checkpoint: ") + std::strerror(errno),
+                    .file = path});
   }
 }
 
@@ -86,11 +88,13 @@ FolderLock::FolderLock(const std::string& folder) : fd_(-1) {
   std::error_code status;
   fs::create_directories(folder, status);
   if (status)
-    throw CheckpointError(ErrorText{.what = "cannot create the output folder: " + status.message(), .file = folder});
+    throw CheckpointError(
+        ErrorText{.what = "cannot create the output folder: " + status.message(), .file = folder});
   const std::string path = (fs::path(folder) / ".lock").string();
   fd_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   if (fd_ < 0)
-    throw CheckpointError(ErrorText{.what = std::string("cannot create the lock file: ") + std::strerror(errno), .file = path});
+    throw CheckpointError(ErrorText{
+        .what = std::string("cannot create the lock file: ") + std::strerror(errno), .file = path});
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd_);
     throw ConfigError(ErrorText{.what = "another run writes into the output folder",

@@ -16,15 +16,16 @@ std::string checkpoint_path(const std::string& folder, std::int64_t update);
 // without a manifest, do not count.
 std::vector<std::int64_t> list_checkpoints(const std::string& folder);
 
-// The path of the newest checkpoint, checked. A damaged one is a CheckpointError, or with `fallback`
-// a warning and the next older one. "" when there is none.
+// The path of the newest checkpoint, checked. A damaged one is a CheckpointError, or with
+// `fallback` a warning and the next older one. "" when there is none.
 std::string newest_checkpoint(const std::string& folder, bool fallback, const Log& log);
 
 // `path` itself when it is a checkpoint, else the newest one in it. Throws CheckpointError.
 std::string find_checkpoint(const std::string& path, bool fallback, const Log& log);
 
 // Removes all but the newest `keep`.
-void prune_checkpoints(const std::string& folder, std::int64_t keep, FileOps& files = system_files());
+void prune_checkpoints(const std::string& folder, std::int64_t keep,
+                       FileOps& files = system_files());
 
 // Holds a run's output folder, so that two jobs cannot write into one. Creates it. Throws
 // ConfigError naming the folder while another process, or another lock of this one, holds it.

@@ -33,10 +33,15 @@ double to_number(const Json& json) {
 
 Json clocks_json(const GroupClocks& c) {
   Json steps = Json::array();
-  for (const auto& [variable, count] : c.steps) steps.push_back({{"variable", variable}, {"updates", count}});
+  for (const auto& [variable, count] : c.steps)
+    steps.push_back({{"variable", variable}, {"updates", count}});
   Json statistics = Json::array();
   for (const double v : c.statistics) statistics.push_back(number(v));
-  return {{"update", c.update}, {"attempts", c.attempts}, {"rows", c.rows}, {"steps", steps}, {"statistics", statistics}};
+  return {{"update", c.update},
+          {"attempts", c.attempts},
+          {"rows", c.rows},
+          {"steps", steps},
+          {"statistics", statistics}};
 }
 
 GroupClocks clocks_from(const Json& json) {
@@ -45,7 +50,8 @@ GroupClocks clocks_from(const Json& json) {
   out.attempts = json.at("attempts").get<std::int64_t>();
   out.rows = json.at("rows").get<std::int64_t>();
   for (const Json& s : json.at("steps"))
-    out.steps.emplace_back(s.at("variable").get<std::string>(), s.at("updates").get<std::int64_t>());
+    out.steps.emplace_back(s.at("variable").get<std::string>(),
+                           s.at("updates").get<std::int64_t>());
   for (const Json& v : json.at("statistics")) out.statistics.push_back(to_number(v));
   return out;
 }
@@ -84,12 +90,14 @@ void check_format(const Json& json, const std::string& path) {
   const std::int64_t format = json.at("format").get<std::int64_t>();
   if (format == kCheckpointFormat) return;
   const bool newer = format > kCheckpointFormat;
-  throw CheckpointError(ErrorText{
-      .what = newer ? "the checkpoint was written by a newer version" : "the checkpoint's format is not known",
-      .found = "format " + std::to_string(format),
-      .expected = newer ? "at most " + std::to_string(kCheckpointFormat) : std::to_string(kCheckpointFormat),
-      .fix = newer ? "upgrade Belfry, at present " + std::string(kVersion) : "",
-      .file = path});
+  throw CheckpointError(
+      ErrorText{.what = newer ? "the checkpoint was written by a newer version"
+                              : "the checkpoint's format is not known",
+                .found = "format " + std::to_string(format),
+                .expected = newer ? "at most " + std::to_string(kCheckpointFormat)
+                                  : std::to_string(kCheckpointFormat),
+                .fix = newer ? "upgrade Belfry, at present " + std::string(kVersion) : "",
+                .file = path});
 }
 
 }  // namespace
@@ -130,15 +138,16 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
       out.files.push_back({f.at("name").get<std::string>(), f.at("bytes").get<std::uint64_t>(),
                            f.at("xxh3").get<std::string>()});
   } catch (const Json::exception& e) {
-    throw CheckpointError(ErrorText{.what = "the manifest is damaged", .found = e.what(), .file = path});
+    throw CheckpointError(
+        ErrorText{.what = "the manifest is damaged", .found = e.what(), .file = path});
   }
   return out;
 }
 
 std::map<std::string, std::string> library_versions() {
   std::map<std::string, std::string> out{{"belfry", kVersion}, {"compiler", __VERSION__}};
-  out["onednn"] = std::to_string(DNNL_VERSION_MAJOR) + "." + std::to_string(DNNL_VERSION_MINOR) + "." +
-                  std::to_string(DNNL_VERSION_PATCH);
+  out["onednn"] = std::to_string(DNNL_VERSION_MAJOR) + "." + std::to_string(DNNL_VERSION_MINOR) +
+                  "." + std::to_string(DNNL_VERSION_PATCH);
 #if defined(__x86_64__)
   out["instruction_set"] = __builtin_cpu_supports("avx512f") ? "avx512"
                            : __builtin_cpu_supports("avx2")  ? "avx2"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "belfry/core/units.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
+
+#include "belfry/core/units.h"
 #include "belfry/towers/checkpoint/folder.h"
 #include "belfry/towers/score.h"
 #include "belfry/towers/trainer.h"
@@ -8,8 +9,8 @@
 namespace belfry {
 namespace {
 
-// Saves <output>/step_<update> every so often and at the end of a run, and <output>/best at the best
-// validation. Old ones go after the new one is safe; `best` stays.
+// Saves <output>/step_<update> every so often and at the end of a run, and <output>/best at the
+// best validation. Old ones go after the new one is safe; `best` stays.
 class CheckpointHook : public Hook {
  public:
   std::string name() const override { return "checkpoint"; }
@@ -23,7 +24,8 @@ class CheckpointHook : public Hook {
   void check(const TrainRun& run) override {
     period_ = Period::parse(every_, "checkpoint.every");
     if (period_.value <= 0)
-      throw ConfigError(ErrorText{.what = "key 'checkpoint.every'", .found = every_, .expected = "a period above 0"});
+      throw ConfigError(ErrorText{
+          .what = "key 'checkpoint.every'", .found = every_, .expected = "a period above 0"});
     (void)run.due(period_);  // a period in epochs needs their length
   }
   void on_start(TrainRun& run) override { saved_ = run.resumed ? run.result.update : -1; }
@@ -33,7 +35,8 @@ class CheckpointHook : public Hook {
   void on_validation(TrainRun& run, const EvalReport& report) override {
     if (!best_ || run.options.output.empty() || !score_.improve(score_.value(report))) return;
     Checkpoint(run.options.output + "/best", run.group).save(state_of(run));
-    run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best, run.result.update);
+    run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best,
+                   run.result.update);
   }
   void on_end(TrainRun& run) override { save(run); }
   HookState state() const override { return {{"best", score_.best}}; }
@@ -50,12 +53,14 @@ class CheckpointHook : public Hook {
                  .config = run.options.config,
                  .hooks = {}};
     for (const auto& hook : run.hooks)
-      if (HookState state = hook->state(); !state.empty()) out.hooks[hook->name()] = std::move(state);
+      if (HookState state = hook->state(); !state.empty())
+        out.hooks[hook->name()] = std::move(state);
     return out;
   }
   void save(TrainRun& run) {
     if (run.options.output.empty() || run.result.update == saved_) return;
-    Checkpoint(checkpoint_path(run.options.output, run.result.update), run.group).save(state_of(run));
+    Checkpoint(checkpoint_path(run.options.output, run.result.update), run.group)
+        .save(state_of(run));
     saved_ = run.result.update;
     prune_checkpoints(run.options.output, keep_);
   }

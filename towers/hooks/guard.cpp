@@ -11,7 +11,9 @@ class Guard : public Hook {
  public:
   std::string name() const override { return "guard"; }
   void declare(Schema& schema) override {
-    schema.key("skip", allowed_, {.min = 0, .max = 1e9, .unit = "updates", .help = "refused updates that a run may skip"});
+    schema.key(
+        "skip", allowed_,
+        {.min = 0, .max = 1e9, .unit = "updates", .help = "refused updates that a run may skip"});
   }
   bool on_refused(TrainRun& run, const NumericError& error) override {
     if (skipped_ >= allowed_) return false;
@@ -20,11 +22,13 @@ class Guard : public Hook {
     return true;
   }
   void on_end(TrainRun& run) override {
-    if (skipped_ > 0) run.log().warn("{} updates were refused for non-finite numbers and skipped", skipped_);
+    if (skipped_ > 0)
+      run.log().warn("{} updates were refused for non-finite numbers and skipped", skipped_);
   }
   HookState state() const override { return {{"skipped", static_cast<double>(skipped_)}}; }
   void restore(const HookState& saved) override {
-    if (const auto n = saved.find("skipped"); n != saved.end()) skipped_ = static_cast<std::int64_t>(n->second);
+    if (const auto n = saved.find("skipped"); n != saved.end())
+      skipped_ = static_cast<std::int64_t>(n->second);
   }
 
  private:
@@ -35,8 +39,8 @@ class Guard : public Hook {
 }  // namespace
 
 void register_hook_guard(Registry& registry) {
-  registry.table<HookEntry>().add("guard", {[] { return std::make_shared<Guard>(); },
-                                            "skips a number of refused updates"});
+  registry.table<HookEntry>().add(
+      "guard", {[] { return std::make_shared<Guard>(); }, "skips a number of refused updates"});
 }
 
 }  // namespace belfry

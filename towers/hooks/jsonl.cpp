@@ -51,7 +51,8 @@ class JsonLines : public Hook {
                  {"forward_backward_seconds", number(r.forward_backward)},
                  {"exposed_seconds", number(r.exposed)},
                  {"apply_seconds", number(r.update_seconds)},
-                 {"samples_per_second", number(r.seconds > 0 ? static_cast<double>(r.rows) / r.seconds : 0)}};
+                 {"samples_per_second",
+                  number(r.seconds > 0 ? static_cast<double>(r.rows) / r.seconds : 0)}};
     for (const auto& [name, value] : r.metrics) json[name] = number(value);
     if (!std::isnan(run.group.noise_scale())) {
       json["noise_scale_rows"] = number(run.group.noise_scale());
@@ -61,7 +62,10 @@ class JsonLines : public Hook {
   }
   void on_validation(TrainRun& run, const EvalReport& r) override {
     if (!file_) return;
-    Json json = {{"validation_update", run.result.update}, {"rows", r.rows}, {"loss", number(r.loss)}, {"seconds", number(r.seconds)}};
+    Json json = {{"validation_update", run.result.update},
+                 {"rows", r.rows},
+                 {"loss", number(r.loss)},
+                 {"seconds", number(r.seconds)}};
     for (const auto& [name, value] : r.metrics) json[name] = number(value);
     write(json);
   }
@@ -71,7 +75,9 @@ class JsonLines : public Hook {
   }
 
  private:
-  void write(const Json& json) { file_->write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
+  void write(const Json& json) {
+    file_->write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
 
   static std::string lines_up_to(const std::string& path, std::int64_t update) {
     const std::vector<std::byte> bytes = read_file(path);
@@ -84,8 +90,11 @@ class JsonLines : public Hook {
       text.remove_prefix(end + 1);
       const Json json = Json::parse(line, nullptr, false);
       if (!json.is_object()) continue;
-      const auto number_of = json.contains("update") ? json.find("update") : json.find("validation_update");
-      if (number_of != json.end() && number_of->is_number_integer() && number_of->get<std::int64_t>() <= update) kept += line;
+      const auto number_of =
+          json.contains("update") ? json.find("update") : json.find("validation_update");
+      if (number_of != json.end() && number_of->is_number_integer() &&
+          number_of->get<std::int64_t>() <= update)
+        kept += line;
     }
     return kept;
   }

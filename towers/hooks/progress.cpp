@@ -41,12 +41,14 @@ class Progress : public Hook {
   std::string name() const override { return "progress"; }
   std::string table() const override { return "log"; }
   void declare(Schema& schema) override {
-    schema.key("every", every_, {.min = 1, .max = 1e9, .unit = "updates", .help = "updates a line of progress"});
+    schema.key("every", every_,
+               {.min = 1, .max = 1e9, .unit = "updates", .help = "updates a line of progress"});
   }
   void on_start(TrainRun& run) override { last_live_ = run.now() - 1; }
   void on_update(TrainRun& run, const Report& report) override {
     window_.add(report);
-    const bool last = run.loader.position() >= run.loader.options().epochs * run.loader.dataset().rows();
+    const bool last =
+        run.loader.position() >= run.loader.options().epochs * run.loader.dataset().rows();
     const bool due = run.result.updates % every_ == 0 || last;
     if (!due && !(run.options.live && run.now() - last_live_ >= kLiveSeconds)) return;
     const std::string text = line(run, report);
@@ -62,7 +64,8 @@ class Progress : public Hook {
   }
   void on_validation(TrainRun& run, const EvalReport& report) override {
     close_line(run);
-    std::string text = fmt::format("validation at update {}: loss {:.4f}", run.result.update, report.loss);
+    std::string text =
+        fmt::format("validation at update {}: loss {:.4f}", run.result.update, report.loss);
     for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
     run.put(text + fmt::format(" ({} rows, {:.1f} s)\n", report.rows, report.seconds));
   }
@@ -71,11 +74,14 @@ class Progress : public Hook {
     const Throughput& t = run.result.throughput;
     const TrainTimes& rate = t.rate();
     if (!run.result.complete) run.put("stopped: " + run.result.stopped + "\n");
-    run.put(fmt::format("trained {} updates, {} rows in {:.1f} s", t.all().updates, t.all().rows, t.all().seconds));
+    run.put(fmt::format("trained {} updates, {} rows in {:.1f} s", t.all().updates, t.all().rows,
+                        t.all().seconds));
     if (t.all().updates > 0)
-      run.put(fmt::format("; {:.0f} samples/s in total, {:.0f} per tower, without the first {}; exposed {:.1f}%, data wait {:.1f}%",
-                          rate.samples_per_second(), rate.samples_per_second() / run.group.context().towers(),
-                          t.left_out(), 100 * rate.exposed_share(), 100 * rate.data_wait_share()));
+      run.put(fmt::format(
+          "; {:.0f} samples/s in total, {:.0f} per tower, without the first {}; exposed {:.1f}%, "
+          "data wait {:.1f}%",
+          rate.samples_per_second(), rate.samples_per_second() / run.group.context().towers(),
+          t.left_out(), 100 * rate.exposed_share(), 100 * rate.data_wait_share()));
     run.put("\n");
   }
   void on_abort(TrainRun& run) noexcept override { close_line(run); }
@@ -87,10 +93,14 @@ class Progress : public Hook {
     const TrainTimes part = run.result.throughput.all() - shown_;
     const std::int64_t total = run.total_updates(), done = run.done_updates();
     const TrainTimes& rate = run.result.throughput.rate();
-    const double left = static_cast<double>(total - done) * rate.seconds / static_cast<double>(std::max<std::int64_t>(1, rate.updates));
-    return fmt::format("epoch {}/{} update {}/{} {} lr {:.4g} {:.0f} samples/s exposed {:.1f}% data wait {:.1f}% ETA {}",
-                       report.epoch + 1, run.loader.options().epochs, done, total, window_.text(), report.lr,
-                       part.samples_per_second(), 100 * part.exposed_share(), 100 * part.data_wait_share(), duration(left));
+    const double left = static_cast<double>(total - done) * rate.seconds /
+                        static_cast<double>(std::max<std::int64_t>(1, rate.updates));
+    return fmt::format(
+        "epoch {}/{} update {}/{} {} lr {:.4g} {:.0f} samples/s exposed {:.1f}% data wait {:.1f}% "
+        "ETA {}",
+        report.epoch + 1, run.loader.options().epochs, done, total, window_.text(), report.lr,
+        part.samples_per_second(), 100 * part.exposed_share(), 100 * part.data_wait_share(),
+        duration(left));
   }
   void close_line(TrainRun& run) noexcept {
     if (open_line_) run.put("\n");

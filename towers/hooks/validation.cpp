@@ -17,7 +17,8 @@ class ValidationHook : public Hook {
   void check(const TrainRun& run) override {
     period_ = Period::parse(every_, "validation.every");
     if (period_.value <= 0)
-      throw ConfigError(ErrorText{.what = "key 'validation.every'", .found = every_, .expected = "a period above 0"});
+      throw ConfigError(ErrorText{
+          .what = "key 'validation.every'", .found = every_, .expected = "a period above 0"});
     (void)run.due(period_);  // a period in epochs needs their length
   }
   void on_update(TrainRun& run, const Report&) override {

@@ -45,15 +45,17 @@ class LeNet : public Classifier {
 class LeNetFactory : public ModelFactory {
  public:
   void declare(Schema& schema) override {
-    schema.key("dropout", dropout_,
-               {.min = 0, .max = 1, .exclusive_max = true, .help = "after each hidden linear layer"});
+    schema.key(
+        "dropout", dropout_,
+        {.min = 0, .max = 1, .exclusive_max = true, .help = "after each hidden linear layer"});
   }
   std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
     if (image.rank() != 3 || image[0] < 16 || image[1] < 16)
-      throw ConfigError(ErrorText{.what = "model 'lenet' cannot take these images",
-                                  .found = image.text(),
-                                  .expected = "[rows, columns, channels] of at least 16 x 16",
-                                  .fix = "use model 'mlp' or 'softmax', or give the data a 'shape'"});
+      throw ConfigError(
+          ErrorText{.what = "model 'lenet' cannot take these images",
+                    .found = image.text(),
+                    .expected = "[rows, columns, channels] of at least 16 x 16",
+                    .fix = "use model 'mlp' or 'softmax', or give the data a 'shape'"});
     return std::make_unique<LeNet>(image, classes, dropout_);
   }
 
@@ -64,8 +66,8 @@ class LeNetFactory : public ModelFactory {
 }  // namespace
 
 void register_model_lenet(Registry& registry) {
-  registry.table<ModelEntry>().add(
-      "lenet", {[] { return std::make_unique<LeNetFactory>(); }, "LeNet-5 with ReLU and max-pooling"});
+  registry.table<ModelEntry>().add("lenet", {[] { return std::make_unique<LeNetFactory>(); },
+                                             "LeNet-5 with ReLU and max-pooling"});
 }
 
 }  // namespace belfry

@@ -42,11 +42,16 @@ class Mlp : public Classifier {
 class MlpFactory : public ModelFactory {
  public:
   void declare(Schema& schema) override {
-    schema.key("hidden", options_.hidden, {.min = 1, .max = 1e6, .help = "widths of the hidden layers"})
+    schema
+        .key("hidden", options_.hidden,
+             {.min = 1, .max = 1e6, .help = "widths of the hidden layers"})
         .key("activation", options_.activation,
              {.choices = {"relu", "tanh", "sigmoid", "gelu"}, .help = "after each hidden layer"})
         .key("dropout", options_.dropout,
-             {.min = 0, .max = 1, .exclusive_max = true, .help = "share of hidden values set to 0 in training"});
+             {.min = 0,
+              .max = 1,
+              .exclusive_max = true,
+              .help = "share of hidden values set to 0 in training"});
   }
   std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
     return std::make_unique<Mlp>(options_, image, classes);

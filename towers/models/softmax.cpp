@@ -9,7 +9,8 @@ namespace {
 // Softmax regression: one layer without activation.
 class Softmax : public Classifier {
  public:
-  Softmax(const Shape& image, std::int64_t classes) : inputs_(image.size()), head_(*this, "head", inputs_, classes) {}
+  Softmax(const Shape& image, std::int64_t classes)
+      : inputs_(image.size()), head_(*this, "head", inputs_, classes) {}
   Tensor forward(const Tensor& image) override {
     return head_(reshape(image, {image.shape()[0], inputs_}));
   }
@@ -30,8 +31,8 @@ class SoftmaxFactory : public ModelFactory {
 }  // namespace
 
 void register_model_softmax(Registry& registry) {
-  registry.table<ModelEntry>().add(
-      "softmax", {[] { return std::make_unique<SoftmaxFactory>(); }, "softmax regression: one linear layer"});
+  registry.table<ModelEntry>().add("softmax", {[] { return std::make_unique<SoftmaxFactory>(); },
+                                               "softmax regression: one linear layer"});
 }
 
 }  // namespace belfry

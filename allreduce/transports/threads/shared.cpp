@@ -45,7 +45,7 @@ class SharedArrays {
         gradients(static_cast<std::size_t>(p.towers)),
         unit_squares(static_cast<std::size_t>(p.towers)) {
     param = flat(device);
-    mean = flat(device);
+    if (!p.mean_in_place) mean = flat(device);
     if (p.keep_squares) square = flat(device);
     if (p.ema) ema = flat(device);
     for (int k = 0; k < p.states; ++k) states.push_back(flat(device));
@@ -78,6 +78,9 @@ class SharedMover : public Mover {
   SharedMover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device)
       : a_(std::move(arrays)), group_(group), rank_(rank), device_(device) {
     a_->gradients[me()] = a_->flat(device);
+    if (a_->plan.mean_in_place) a_->mean = a_->gradients[me()];
+    scratch_ =
+        Tensor::zeros(Shape{static_cast<std::int64_t>(kChunkBlocks * kBlock)}, DType::f32, device);
     if (a_->plan.unit_squares) a_->unit_squares[me()] = a_->flat(device);
     device.main().synchronize();
     const auto n = static_cast<std::size_t>(a_->plan.towers);
@@ -192,7 +195,10 @@ class SharedMover : public Mover {
     w.blocks = chunk.blocks;
     w.sources = sources_.data();
     w.square_in = a_->plan.unit_squares ? square_in_.data() : nullptr;
-    w.mean = a_->mean.data<float>();
+    // A mean that is used at once stays in cache: writing and reading it would move 2 arrays more.
+    const bool scratch = a_->whole && !a_->plan.mean_in_place;
+    w.mean = (scratch ? scratch_ : a_->mean).data<float>();
+    w.mean_origin = scratch ? chunk.first * kBlock : 0;
     w.square = a_->plan.keep_squares ? a_->square.data<float>() : nullptr;
     w.param = a_->param.data<float>();
     w.ema = a_->plan.ema ? a_->ema.data<float>() : nullptr;
@@ -205,6 +211,7 @@ class SharedMover : public Mover {
   Device& device_;
   int marked_ = 0;
   bool delayed_ = false;
+  Tensor scratch_;
   std::vector<const float*> sources_, square_in_;
   std::vector<float*> states_;
 };

@@ -7,7 +7,7 @@ namespace bf = belfry;
 struct Net : bf::Module {
   bf::Linear hidden{*this, "hidden", 784, 256, bf::Activation::relu};
   bf::Linear head{*this, "head", 256, 10};
-  bf::Tensor forward(const bf::Tensor& x) { return head(hidden(bf::flatten(x))); }
+  bf::Tensor forward(const bf::Tensor& x) { return head(hidden(x)); }
 };
 
 int main(int argc, char** argv) {
@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   try {
     bf::Context ctx({.towers = argc > 1 ? argv[1] : "cpu:2", .seed = 1, .log = bf::Log::console()});
     bf::Loader loader(ctx, bf::idx(images, labels), {.batch = 128, .epochs = 5});
-    bf::TowerGroup<Net> towers(ctx, bf::momentum({.lr = bf::cosine(0.1, "5e"), .momentum = 0.9}).clip_global_norm(1.0));
+    bf::TowerGroup<Net> towers(
+        ctx, bf::momentum({.lr = bf::cosine(0.1, "5e"), .momentum = 0.9}).clip_global_norm(1.0));
     for (const bf::Batch& batch : loader) {
       auto report = towers.step(batch, [](Net& net, const bf::Batch& shard, bf::Step& step) {
         bf::Tensor logits = net.forward(shard["image"]);
@@ -25,7 +26,8 @@ int main(int argc, char** argv) {
         return bf::cross_entropy(logits, shard["label"]);  // (mean, weight)
       });
       if (report.update % 100 == 0)
-        ctx.log("update {} loss {:.4f} accuracy {:.4f}", report.update, report.loss(), report.metrics["accuracy"]);
+        ctx.log("update {} loss {:.4f} accuracy {:.4f}", report.update, report.loss(),
+                report.metrics["accuracy"]);
     }
     bf::Checkpoint("model", towers).save();
     return 0;

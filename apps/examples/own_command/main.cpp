@@ -6,7 +6,8 @@ namespace bf = belfry;
 
 struct MyNet : bf::Module {
   MyNet(const bf::Shape& image, std::int64_t classes)
-      : hidden(*this, "hidden", image.size(), 128, bf::Activation::gelu), head(*this, "head", 128, classes) {}
+      : hidden(*this, "hidden", image.size(), 128, bf::Activation::gelu),
+        head(*this, "head", 128, classes) {}
   bf::Tensor forward(const bf::Tensor& x) { return head(drop(hidden(bf::flatten(x)))); }
 
   bf::Linear hidden;
