@@ -7,10 +7,9 @@
 namespace belfry {
 
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
-// segment. All arrays begin at element `origin`, the mean at `mean_origin`: it may be scratch
-// memory of these segments alone, or a lone source itself. Sources hold s_u = W_u g_u; N = 0 is any
-// number of sources, absent ones null. With `square_in` the sources' sums of s_u^2 / W_u are read
-// from there.
+// segment. Arrays begin at element `origin`, the mean (scratch memory, or a lone source itself) at
+// `mean_origin`. Sources hold s_u = W_u g_u; N = 0 is any number of sources, absent ones null. With
+// `square_in` the sources' sums of s_u^2 / W_u are read from there.
 template <int N>
 struct FoldSegments {
   static constexpr const char* name = "fold_segments";
@@ -21,9 +20,8 @@ struct FoldSegments {
   const DevicePart* parts;
   const Totals* totals;
   const float* param;
-  float* mean;
-  float* square;        // null: not kept
-  SegmentStats* stats;  // one a segment, as `segments`
+  float *mean, *square;  // square null: not kept
+  SegmentStats* stats;   // one a segment, as `segments`
   std::size_t origin, mean_origin;
   int n;
   FoldConfig config;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
@@ -167,14 +168,8 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
     towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn,
                                                 results[static_cast<std::size_t>(t)]);
   });
-  if (shared.options.log_placement && attempts == 0) log_placement(results);
+  if (std::exchange(shared.options.log_placement, false)) log_placement(results);  // once
   if (results[0].refused) throw_refused(in, results);
-  if (shared.options.log_placement) {
-    shared.options.log_placement = false;  // the first update only
-    for (std::size_t t = 0; t < results.size(); ++t)
-      for (const std::string& line : results[t].placement)
-        shared.context->logger().info("tower {}: {}", t, line);
-  }
   Report r = report(in, batch, results);
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return r;

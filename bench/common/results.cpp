@@ -7,7 +7,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "belfry/core/error.h"
 
@@ -16,13 +15,15 @@ namespace belfry::bench {
 std::string machine() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::string line, model = "unknown processor", flags;
+  int cores = 0;
   while (std::getline(cpuinfo, line)) {
     const std::size_t colon = line.find(": ");
     if (colon == std::string::npos) continue;
+    if (line.starts_with("processor")) ++cores;
     if (line.starts_with("model name")) model = line.substr(colon + 2);
     if (line.starts_with("flags")) flags = line.substr(colon + 1) + " ";
   }
-  std::string out = fmt::format("{}, {} cores,", model, std::thread::hardware_concurrency());
+  std::string out = fmt::format("{}, {} cores,", model, cores);
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"})
     if (flags.find(" " + std::string(flag) + " ") != std::string::npos)
       out += " " + std::string(flag);

@@ -10,6 +10,7 @@ namespace belfry {
 namespace {
 
 constexpr std::size_t kAlign = 64;
+constexpr std::size_t kLargest = std::size_t{1} << 47;  // x86-64's user address space
 
 std::size_t rounded(std::size_t bytes) {
   const std::size_t b = std::max<std::size_t>(bytes, kAlign);
@@ -32,7 +33,7 @@ void* CpuArena::take(std::size_t bytes) {
     p = list.back();
     list.pop_back();
   } else {
-    p = size < bytes ? nullptr : std::aligned_alloc(kAlign, size);
+    p = bytes > kLargest ? nullptr : std::aligned_alloc(kAlign, size);
     if (p == nullptr)
       throw DeviceError(ErrorText{.what = "out of memory on the host",
                                   .found = std::to_string(bytes) + " bytes wanted, " +

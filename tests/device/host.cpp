@@ -9,6 +9,7 @@
 #include "belfry/device/context.h"
 #include "belfry/device/half.h"
 #include "belfry/tests/catch.h"
+#include "belfry/tests/expect.h"
 
 using namespace belfry;
 using Catch::Matchers::Contains;
