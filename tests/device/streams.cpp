@@ -121,7 +121,13 @@ TEST_CASE("kernels give the same bits on one and on several threads, whole and i
   std::vector<float> x(n);
   for (std::size_t i = 0; i < n; ++i) x[i] = 1.f / static_cast<float>(i + 1);
   std::vector<std::vector<float>> results;
-  for (const int threads : {1, 3}) {
+#ifdef __SANITIZE_THREAD__  // libgomp is not instrumented: TSan cannot see its barriers
+  WARN("skipped under TSan: kernels on several OpenMP threads");
+  const std::vector<int> counts{1};
+#else
+  const std::vector<int> counts{1, 3};
+#endif
+  for (const int threads : counts) {
     const auto device = make_cpu_device(0, threads, Executor::in_place);
     CHECK(device->threads() == threads);
     std::vector<float> acc = x, sums(n / 1000);
@@ -133,7 +139,7 @@ TEST_CASE("kernels give the same bits on one and on several threads, whole and i
     CHECK(sums[1] == Approx(exact).epsilon(1e-6));
     results.push_back(sums);
   }
-  CHECK(results[0] == results[1]);
+  CHECK(results.front() == results.back());
 }
 
 TEST_CASE("teams: any length, maximum keeps NaN, order of a device block") {
