@@ -2,6 +2,7 @@
 #include "belfry/allreduce/average_gradients.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "belfry/allreduce/average_gradients.kernel.h"
@@ -24,16 +25,20 @@ std::vector<double> checked_weights(const Lists& lists, const AverageOptions& op
   if (options.weights.size() != lists.size())
     fail("weights", std::to_string(options.weights.size()) + " weights",
          std::to_string(lists.size()) + ", one a tower");
-  double total = 0;
+  bool any = false;
   for (const double w : options.weights) {
     if (!(w >= 0 && w <= 1e300)) fail("weights", std::to_string(w), "finite numbers, 0 or more");
-    total += w;
+    any = any || w > 0;
   }
-  if (!(total > 0))
+  if (!any)
     throw NumericError(ErrorText{.what = "average_gradients: all weights are 0",
                                  .found = "no tower with rows",
                                  .expected = "one or more"});
-  return options.weights;
+  // Scaled by a power of two, which changes no bit of the result: weights reach the kernel as f32.
+  std::vector<double> weights = options.weights;
+  const int e = std::ilogb(*std::max_element(weights.begin(), weights.end()));
+  for (double& w : weights) w = std::ldexp(w, -e);
+  return weights;
 }
 
 // Each list as name -> gradient, after checking that all lists name the same variables once.
@@ -159,20 +164,22 @@ AveragedGradients average_gradients(const Lists& towers, const AverageOptions& o
   for (const GradientList& list : towers)
     for (const GradientPair& p : list)
       if (p.gradient.defined()) p.gradient.device().synchronize();
-  Device& device = present[0].first->device();
+  Device* device = &present[0].first->device();
+  for (const GradientPair& p : towers[0])
+    if (p.gradient.defined()) device = &p.gradient.device();
   for (const Column& c : present) {
     switch (c.first->dtype()) {
       case DType::f32:
-        average<float, float>(c, weights, device, options.include_square, out);
+        average<float, float>(c, weights, *device, options.include_square, out);
         break;
       case DType::f64:
-        average<double, double>(c, weights, device, options.include_square, out);
+        average<double, double>(c, weights, *device, options.include_square, out);
         break;
       case DType::bf16:
-        average<BFloat16, float>(c, weights, device, options.include_square, out);
+        average<BFloat16, float>(c, weights, *device, options.include_square, out);
         break;
       case DType::f16:
-        average<Half, float>(c, weights, device, options.include_square, out);
+        average<Half, float>(c, weights, *device, options.include_square, out);
         break;
       default:
         fail("type of '" + c.name + "'", std::string(name_of(c.first->dtype())),

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <type_traits>
+
 #include "belfry/device/half.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
 
+template <class T>
+constexpr const char* list_kernel_name(const char* f32, const char* f64, const char* bf16,
+                                       const char* f16) {
+  return std::is_same_v<T, BFloat16> ? bf16
+                                     : (std::is_same_v<T, Half> ? f16 : kernel_name<T>(f32, f64));
+}
+
 // mean[i] = tree over k of w_k g_k[i], divided by `total`; square[i] the same of g_k^2. Null
 // sources are zeros that count (none = zero); weight 0 is left out.
 template <class T, class Acc>
 struct AverageLists {
-  static constexpr const char* name = "average_lists";
+  static constexpr const char* name = list_kernel_name<T>(
+      "average_lists_f32", "average_lists_f64", "average_lists_bf16", "average_lists_f16");
   const T* const* sources;
   const double* weights;
   int n;
@@ -53,7 +63,8 @@ struct AverageLists {
 // square[i] = g[i]^2 for a lone list.
 template <class T, class Acc>
 struct SquareList {
-  static constexpr const char* name = "square_list";
+  static constexpr const char* name = list_kernel_name<T>("square_list_f32", "square_list_f64",
+                                                          "square_list_bf16", "square_list_f16");
   const T* g;
   Acc* square;
   BELFRY_HD void operator()(std::size_t i) const {

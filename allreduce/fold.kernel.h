@@ -6,13 +6,19 @@
 
 namespace belfry {
 
+constexpr const char* fold_name(int n) {
+  constexpr const char* kNames[] = {"fold_any", "fold_1", "fold_2", "fold_3", "fold_4",
+                                    "fold_5",   "fold_6", "fold_7", "fold_8"};
+  return kNames[n];
+}
+
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
 // segment. Arrays begin at element `origin`, the mean (scratch memory, or a lone source itself) at
 // `mean_origin`. Sources hold s_u = W_u g_u; N = 0 is any number of sources, absent ones null. With
 // `square_in` the sources' sums of s_u^2 / W_u are read from there.
 template <int N>
 struct FoldSegments {
-  static constexpr const char* name = "fold_segments";
+  static constexpr const char* name = fold_name(N);
   const SegmentRef* segments;
   const FoldPlan* plan;
   const float* const* sources;
@@ -44,14 +50,24 @@ struct FoldSegments {
       const std::size_t from = seg.offset - origin;
       const float* local[kSources];
       for (int k = 0; k < N; ++k) local[k] = sources[k] + from;
-      const auto has = [this](int k) { return sources[k] != nullptr; };
+      const auto has = [this](int k) {  // a tower without weight contributes nothing, NaN included
+        return sources[k] != nullptr && (!config.divide || parts[k].weight > 0);
+      };
+      bool all = N != 0;
+      for (int k = 0; k < N; ++k) all = all && has(k);
       const auto at = [&](int k, std::size_t i) {
         return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i];
       };
       const float w = totals->weight;
       float* out = mean + (seg.offset - mean_origin);
       const bool divide = config.divide;
-      if (N != 1 || divide || out != local[0])
+      if (!all)
+        team.each(seg.size, [&](std::size_t i) {
+          const float s = tree_sum_any(
+              n, [&](int k) { return sources[k][from + i]; }, has);
+          out[i] = divide ? s / w : s;
+        });
+      else if (N != 1 || divide || out != local[0])
         team.each(seg.size, [&](std::size_t i) {
           const float s = sum([&](int k) { return at(k, i); }, has);
           out[i] = divide ? s / w : s;

@@ -8,12 +8,14 @@ namespace belfry {
 struct DevicePart {
   float weight = 0;  // sum of its units' loss weights
   float loss = 0;    // sum of weight * mean loss
+  float units = 0;   // units with weight
 };
 
 // Sums over all towers, in tower order.
 struct Totals {
   float weight = 0;
   float loss = 0;  // weighted mean; not finite when any unit's is not
+  float units = 0;
 };
 
 // Per variable: what the fold does with it.

@@ -38,14 +38,19 @@ class SlicedMover : public Mover {
     if (plan.keep_squares) square_ = flat(owned_);
     if (plan.ema) ema_ = flat(owned_);
     for (int k = 0; k < plan.states; ++k) states_.push_back(flat(owned_));
-    parts_ = flat(n * 2);
+    parts_ = flat(n * sizeof(DevicePart) / sizeof(float));
     stats_ = flat(plan.index.segments().size() * kStatFloats);
     updated_ = device.event();
     gathered_ = device.event();
     make_tables(n);
     device.main().synchronize();
   }
-  ~SlicedMover() override { stream_->synchronize(); }
+  ~SlicedMover() override {
+    try {
+      stream_->synchronize();
+    } catch (...) {  // what an aborted group left queued fails once more
+    }
+  }
 
   float* gradient() override { return gradient_.data<float>(); }
   float* unit_squares() override {

@@ -24,12 +24,14 @@ struct SumParts {
   int n;
   Totals* totals;
   BELFRY_HD void operator()(std::size_t) const {
-    float w = 0, l = 0;
+    float w = 0, l = 0, u = 0;
     for (int k = 0; k < n; ++k) {
       w += parts[k].weight;
       l += parts[k].loss;
+      u += parts[k].units;
     }
     totals->weight = w;
+    totals->units = u;
     totals->loss = w > 0 ? l / w : l;
   }
   void touches(Touches& t, std::size_t) const {
@@ -49,6 +51,7 @@ struct AddUnit {
                 l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
     part->weight = first ? w : part->weight + w;
     part->loss = first ? l : part->loss + l;
+    part->units = (first ? 0.f : part->units) + (w > 0 ? 1.f : 0.f);
   }
   void touches(Touches& t, std::size_t) const {
     t.reads(mean, sizeof(float))
@@ -92,7 +95,7 @@ struct AddUnitGradient {
   const float* weight;
   bool first;
   BELFRY_HD void operator()(std::size_t i) const {
-    const float w = *weight, s = x[i], q = w > 0 ? s * s / w : 0.f;
+    const float w = *weight, s = w > 0 ? x[i] : 0.f, q = w > 0 ? s * s / w : 0.f;
     sum[i] = first ? s : sum[i] + s;
     squares[i] = first ? q : squares[i] + q;
   }

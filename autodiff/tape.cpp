@@ -32,10 +32,18 @@ int Tape::add_value(const Tensor& t, int producer, GradSink* sink) {
   return static_cast<int>(values_.size()) - 1;
 }
 
+int Tape::number_of(const char* op, const Tensor& t) const {
+  if (t.tape() == nullptr) return -1;
+  if (t.tape() != this || t.tape_serial() != serial_)
+    throw_op(op, "a tensor of another pass", "one with a gradient there",
+             "one of this pass: detach() what is kept between passes");
+  return t.value();
+}
+
 Tensor Tape::leaf(const Tensor& t, GradSink* sink) {
   if (!is_floating(t.dtype())) return t.detach();
   Tensor out = t.detach();
-  out.set_value(this, add_value(t, -1, sink));
+  out.set_value(this, serial_, add_value(t, -1, sink));
   return out;
 }
 
@@ -43,14 +51,14 @@ void Tape::record(const char* op, std::initializer_list<const Tensor*> inputs, T
                   BackwardFn backward) {
   std::vector<int> ids;
   ids.reserve(inputs.size());
-  for (const Tensor* t : inputs) ids.push_back(t->tape() == this ? t->value() : -1);
+  for (const Tensor* t : inputs) ids.push_back(number_of(op, *t));
   record_values(op, std::move(ids), output, std::move(backward));
 }
 
 void Tape::record(const char* op, const std::vector<Tensor>& inputs, Tensor& output,
                   BackwardFn backward) {
   std::vector<int> ids;
-  for (const Tensor& t : inputs) ids.push_back(t.tape() == this ? t.value() : -1);
+  for (const Tensor& t : inputs) ids.push_back(number_of(op, t));
   record_values(op, std::move(ids), output, std::move(backward));
 }
 
@@ -61,13 +69,14 @@ void Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output
   if (!any) return;
   const int out = add_value(output, static_cast<int>(nodes_.size()), nullptr);
   nodes_.push_back({op, std::move(inputs), out, std::move(backward), output.device().id()});
-  output.set_value(this, out);
+  output.set_value(this, serial_, out);
 }
 
 std::vector<bool> Tape::reachable(const Tensor& loss) const {
   std::vector<bool> out(values_.size(), false);
-  if (loss.tape() != this) return out;
-  out[index(loss.value())] = true;
+  const int start = number_of("loss", loss);
+  if (start < 0) return out;
+  out[index(start)] = true;
   for (std::size_t n = nodes_.size(); n-- > 0;) {
     if (!out[index(nodes_[n].output)]) continue;
     for (const int i : nodes_[n].inputs)
@@ -79,7 +88,7 @@ std::vector<bool> Tape::reachable(const Tensor& loss) const {
 void Tape::backward(const Tensor& loss, const Tensor& seed) {
   if (done_) throw GradientError("backward was called twice on one tape");
   done_ = true;
-  if (loss.tape() != this) return;  // depends on no variable: every gradient is absent
+  if (number_of("loss", loss) < 0) return;  // depends on no variable: every gradient is absent
   if (loss.size() != 1) throw_op("backward", "loss", "shape " + loss.shape().text(), "a scalar");
   const std::vector<bool> wanted = reachable(loss);
   for (std::size_t v = 0; v < values_.size(); ++v) values_[v].wanted = wanted[v];
@@ -194,7 +203,7 @@ void Tape::add_term(Value& v, const Tensor& term) {
 }
 
 Tensor Tape::grad(const Tensor& leaf) const {
-  if (leaf.tape() != this) return {};
+  if (leaf.tape() != this || leaf.tape_serial() != serial_) return {};
   const Value& v = values_[index(leaf.value())];
   if (v.sink != nullptr && v.sink->data != nullptr && v.wanted)
     return Tensor::wrap(v.sink->data, v.shape, v.type, *v.device);

@@ -140,7 +140,7 @@ Tensor Tensor::on(Device& device) const {
 
 Tensor Tensor::detach() const {
   Tensor t = *this;
-  t.set_value(nullptr, -1);
+  t.set_value(nullptr, 0, -1);
   return t;
 }
 

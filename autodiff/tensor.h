@@ -71,8 +71,11 @@ class Tensor {
 
   // Tape bookkeeping: the tape that recorded this value and its number there; null when none.
   Tape* tape() const noexcept { return tape_; }
+  std::uint64_t tape_serial() const noexcept { return tape_serial_; }  // tapes may share an address
   int value() const noexcept { return value_; }
-  void set_value(Tape* tape, int value) noexcept { tape_ = tape, value_ = value; }
+  void set_value(Tape* tape, std::uint64_t serial, int value) noexcept {
+    tape_ = tape, tape_serial_ = serial, value_ = value;
+  }
   bool unique() const noexcept { return storage_.use_count() == 1; }
 
  private:
@@ -82,6 +85,7 @@ class Tensor {
   Device* device_ = nullptr;
   Shape shape_;
   Tape* tape_ = nullptr;
+  std::uint64_t tape_serial_ = 0;
   int value_ = -1;
   DType type_ = DType::f32;
   Layout layout_ = Layout::plain;

@@ -106,6 +106,30 @@ void FileWriter::finish() {
   if (ops_->close(std::exchange(fd_, -1)) != 0) throw_errno("cannot close the file", path_);
 }
 
+void FileWriter::move_to(const std::string& path) {
+  if (ops_->sync(fd_) != 0) throw_errno("cannot flush the file to disk", path_);
+  if (ops_->rename(path_, path) != 0) throw_errno("cannot rename " + path_ + " to it", path);
+  path_ = path;
+  if (ops_->sync_directory(parent_of(path_)) != 0) throw_errno("cannot flush the folder", path_);
+}
+
+void make_directories(const std::string& path, FileOps& ops) {
+  std::filesystem::path made;
+  for (const std::filesystem::path& part : std::filesystem::path(path)) {
+    made /= part;
+    std::error_code status;
+    if (part.empty() || std::filesystem::is_directory(made, status)) continue;
+    const std::string name = made.string();
+    if (ops.make_directory(name) != 0) {
+      const int code = errno;
+      if (code == EEXIST && std::filesystem::is_directory(made, status)) continue;
+      errno = code;
+      throw_errno("cannot create the folder", name);
+    }
+    if (ops.sync_directory(parent_of(name)) != 0) throw_errno("cannot flush the folder", name);
+  }
+}
+
 void write_file_atomically(const std::string& path, std::span<const std::byte> bytes,
                            FileOps& ops) {
   const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
@@ -160,14 +184,32 @@ void AtomicDirectory::write(const std::string& name, std::string_view text) {
 
 void AtomicDirectory::commit(bool replace) {
   if (ops_->sync_directory(temporary_) != 0) throw_errno("cannot flush the folder", temporary_);
+  std::string old;
   if (ops_->rename(temporary_, path_) != 0) {
     const bool exists = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
     if (!exists || !replace) throw_errno("cannot rename " + temporary_ + " to it", path_);
-    if (ops_->exchange(temporary_, path_) != 0) throw_errno("cannot replace the folder", path_);
-    ops_->remove_all(temporary_);  // now the old content; a leftover is harmless
+    old = this->replace();
   }
   temporary_.clear();
+  // Until the new name is on the disk, a power cut would bring back the old content: it stays.
   if (ops_->sync_directory(parent_of(path_)) != 0) throw_errno("cannot flush the folder", path_);
+  if (!old.empty()) ops_->remove_all(old);  // a leftover is harmless
+}
+
+// Puts the new content in the place of the old and returns where the old is then.
+std::string AtomicDirectory::replace() {
+  if (ops_->exchange(temporary_, path_) == 0) return temporary_;
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+    throw_errno("cannot replace the folder", path_);
+  const std::string old = temporary_ + ".old";
+  if (ops_->rename(path_, old) != 0) throw_errno("cannot rename it to " + old, path_);
+  if (ops_->rename(temporary_, path_) != 0) {
+    const int code = errno;
+    ops_->rename(old, path_);
+    errno = code;
+    throw_errno("cannot rename " + temporary_ + " to it", path_);
+  }
+  return old;
 }
 
 InputFile::InputFile(std::string path, ErrorClass kind)

@@ -40,6 +40,8 @@ class FileWriter {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void finish();  // flushed to the disk and closed
+  // Takes the place of the file at `path`, flushed first; writing goes on there.
+  void move_to(const std::string& path);
 
  private:
   std::string path_;
@@ -53,6 +55,9 @@ void write_file_atomically(const std::string& path, std::span<const std::byte> b
 void write_file_atomically(const std::string& path, std::string_view text,
                            FileOps& ops = system_files());
 
+// Makes the folder and those above it, each flushed to its parent. Throws CheckpointError.
+void make_directories(const std::string& path, FileOps& ops = system_files());
+
 // A directory that appears complete or not at all: written as `<path>.tmp-<number>`, renamed by
 // commit(). Without commit() the destructor removes what was written. One thread.
 class AtomicDirectory {
@@ -65,10 +70,13 @@ class AtomicDirectory {
   void write(const std::string& name, std::span<const std::byte> bytes);
   void write(const std::string& name, std::string_view text);
   const std::string& temporary_path() const { return temporary_; }
-  // With `replace`, an existing directory at the path is exchanged and then removed.
+  // With `replace`, an existing directory at the path is exchanged and then removed; where the
+  // file system cannot exchange, it is `<temporary_path>.old` for a moment.
   void commit(bool replace = false);
 
  private:
+  std::string replace();
+
   std::string path_;
   std::string temporary_;
   FileOps* ops_;

@@ -64,6 +64,10 @@ Shape::Shape(const std::vector<std::int64_t>& extents) {
           .what = "negative extent", .found = std::to_string(e), .expected = "0 or more"});
     extents_[static_cast<std::size_t>(rank_++)] = e;
   }
+  std::int64_t size = 1;  // in bytes of f64 it must stay below 2^63
+  for (const std::int64_t e : extents)
+    if (e != 0 && (__builtin_mul_overflow(size, e, &size) || size > std::int64_t{1} << 59))
+      throw GradientError(ErrorText{.what = "shape " + text() + " is too large"});
 }
 
 std::int64_t Shape::operator[](int axis) const {

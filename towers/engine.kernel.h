@@ -37,7 +37,7 @@ struct FillScalars {
   }
 };
 
-// x *= 1 / *w: s = W g back to the gradient of the mean.
+// x /= *w: s = W g back to the gradient of the mean.
 struct DivideBy {
   static constexpr const char* name = "divide_by";
   float* x;

@@ -11,6 +11,8 @@
 
 namespace belfry {
 
+inline constexpr int kMaxStates = 4;  // arrays of optimizer state
+
 // What every tower of a group reads and none changes during a step.
 struct EngineShared {
   Context* context = nullptr;
@@ -34,6 +36,7 @@ struct UpdateInput {
   double lr = 0;
   enum class Kind : std::uint8_t { train, average_only, apply } kind = Kind::train;
   const AveragedGradients* averaged = nullptr;  // apply
+  const std::vector<float>* squares = nullptr;  // apply, where the rule wants them: flat
 };
 
 // What a tower found out; read by the caller after the join.

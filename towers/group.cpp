@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "belfry/core/checksum.h"
@@ -26,10 +27,15 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
       plan_buckets(plan.index.blocks(), s.options.first_bucket_bytes, s.options.bucket_bytes);
   plan.towers = s.context->towers();
   plan.states = static_cast<int>(s.optimizer.rule->state_names().size());
+  if (plan.states > kMaxStates)
+    throw ConfigError(ErrorText{.what = "rule " + s.optimizer.rule->name() + " has too many states",
+                                .found = std::to_string(plan.states),
+                                .expected = "at most " + std::to_string(kMaxStates)});
   const bool several = s.optimizer.accumulate > 1;
   plan.keep_squares =
       s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
-  plan.unit_squares = several && s.optimizer.needs_squares();
+  plan.unit_squares =
+      several && (s.optimizer.needs_squares() || s.optimizer.statistics != Statistics::none);
   plan.ema = s.optimizer.ema > 0;
   s.lone = plan.towers == 1 && !several;
   s.bucket_variables.assign(plan.buckets.size(), 0);
@@ -164,15 +170,34 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
                               .expected = "1 or more",
                               .update = in.update});
   std::vector<TowerResult> results(towers.size());
+  std::vector<Batch> shards;  // cut before anybody waits: a bad batch changes nothing
+  for (std::size_t t = 0; t < towers.size(); ++t)
+    shards.push_back(shard(batch, static_cast<int>(t)));
   on_towers(true, [&](int t) {
-    towers[static_cast<std::size_t>(t)]->update(in, shard(batch, t), fn,
-                                                results[static_cast<std::size_t>(t)]);
+    const auto k = static_cast<std::size_t>(t);
+    towers[k]->update(in, shards[k], fn, results[k]);
   });
   if (std::exchange(shared.options.log_placement, false)) log_placement(results);  // once
   if (results[0].refused) throw_refused(in, results);
   Report r = report(in, batch, results);
+  skipped = r.skipped;
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return r;
+}
+
+// A run that moves the clocks: a refused update only that of the learning rate, so that the
+// schedule goes on.
+Report TowerGroupBase::Impl::counted(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
+  try {
+    const Report r = run(in, batch, fn);
+    ++attempts;
+    ++updates;
+    warn_skipped(r);
+    return r;
+  } catch (const NumericError&) {
+    ++attempts;
+    throw;
+  }
 }
 
 void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
@@ -186,11 +211,12 @@ void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
         .rank = 0,
         .update = in.update});
   if (!(results[0].totals.weight > 0))
-    throw NumericError(ErrorText{.what = "all loss weights of the update are 0",
-                                 .found = "no valid target on any tower",
-                                 .fix = "nothing was changed; check the labels",
-                                 .rank = 0,
-                                 .update = in.update});
+    throw NumericError(ErrorText{
+        .what = "the loss weights of the update do not add up to a positive number",
+        .found = std::isnan(results[0].totals.weight) ? "NaN" : "0: no valid target on any tower",
+        .fix = "nothing was changed; check the labels",
+        .rank = 0,
+        .update = in.update});
   std::string where, variable;
   bool loss = false;
   for (std::size_t t = 0; t < results.size(); ++t) {
@@ -223,7 +249,7 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
   r.mean_loss = static_cast<double>(first.totals.loss) + static_cast<double>(first.verdict.theta);
   r.norm = static_cast<double>(first.verdict.norm);
   r.clip = static_cast<double>(first.verdict.clip);
-  r.units = first.decision.units;
+  r.units = static_cast<std::int64_t>(first.totals.units);
   if (in.kind != UpdateInput::Kind::apply) {
     r.mean_norm2 = static_cast<double>(first.verdict.raw);
     r.unit_norm2 = static_cast<double>(first.verdict.units);
@@ -249,6 +275,51 @@ void TowerGroupBase::Impl::warn_skipped(const Report& r) const {
     shared.context->logger().warn_once(
         "skipped:" + name, "variable {} has no gradient on any tower (update {}): it is skipped",
         name, r.update);
+}
+
+// Throws GradientError unless every pair fits a trainable variable; the flat squares.
+std::vector<float> TowerGroupBase::Impl::checked_average(const AveragedGradients& averaged) const {
+  const auto place = [&](const GradientPair& p, const char* what) -> const FlatVariable& {
+    const int v = shared.plan.index.find(p.variable);
+    const FlatVariable* f =
+        v < 0 ? nullptr : &shared.plan.index.variables()[static_cast<std::size_t>(v)];
+    const bool fits = f != nullptr && p.gradient.defined() && f->shape == p.gradient.shape() &&
+                      p.gradient.dtype() == DType::f32;
+    if (fits && shared.trainable[static_cast<std::size_t>(v)] != 0) return *f;
+    throw GradientError(ErrorText{
+        .what = std::string("apply: ") + what + " of '" + p.variable + "'",
+        .found = p.gradient.defined()
+                     ? p.gradient.shape().text() + " " + std::string(name_of(p.gradient.dtype()))
+                     : "nothing",
+        .expected = f == nullptr
+                        ? "a variable of the model"
+                        : (fits ? "a variable that is not frozen" : f->shape.text() + " f32")});
+  };
+  std::vector<float> squares(shared.plan.keep_squares ? shared.plan.index.elements() : 0, 0.f);
+  for (const GradientPair& p : averaged.mean) {
+    place(p, "gradient");
+    p.gradient.device().synchronize();
+    if (!shared.plan.keep_squares) continue;
+    const auto q = std::find_if(averaged.square.begin(), averaged.square.end(),
+                                [&](const GradientPair& s) { return s.variable == p.variable; });
+    if (q == averaged.square.end())
+      throw GradientError(ErrorText{.what = "apply: square of '" + p.variable + "'",
+                                    .found = "nothing",
+                                    .expected = "the mean of squares this optimizer needs",
+                                    .fix = "average with include_square = true"});
+    const FlatVariable& f = place(*q, "square");
+    std::size_t at = f.offset;
+    for (const double x : q->gradient.to_vector()) squares[at++] = static_cast<float>(x);
+  }
+  return squares;
+}
+
+std::vector<GroupArray> TowerGroupBase::Impl::of_last_run(const std::string& kind, FlatArray what) {
+  std::vector<GroupArray> out = cut(kind, whole(what, 0));
+  std::erase_if(out, [&](const GroupArray& a) {
+    return std::find(skipped.begin(), skipped.end(), a.variable) != skipped.end();
+  });
+  return out;
 }
 
 std::vector<float> TowerGroupBase::Impl::whole(FlatArray what, int k) {
@@ -283,36 +354,23 @@ Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   UpdateInput in;
   in.update = i.attempts + 1;
   in.lr = i.shared.optimizer.lr.at(i.attempts, i.clock(batch));
-  Report r;
-  try {
-    r = i.run(in, batch, fn);
-  } catch (const NumericError&) {
-    ++i.attempts;  // the schedule goes on; everything else is as before
-    throw;
-  }
-  ++i.attempts;
-  ++i.updates;
+  const Report r = i.counted(in, batch, fn);
   i.rows += batch.rows;
   if (i.shared.optimizer.statistics != Statistics::none)
     i.noise.observe(r.mean_norm2, r.unit_norm2, r.units, r.weight);
-  i.warn_skipped(r);
   return r;
 }
 
 Report TowerGroupBase::apply(const AveragedGradients& averaged) {
   Impl& i = *impl_;
-  if (i.shared.optimizer.needs_squares() && averaged.square.empty())
-    throw GradientError(ErrorText{.what = "apply: this optimizer needs the mean of squares",
-                                  .fix = "average with include_square = true"});
+  const std::vector<float> squares = i.checked_average(averaged);
   UpdateInput in;
   in.update = i.attempts + 1;
   in.lr = i.shared.optimizer.lr.at(i.attempts, {});
   in.kind = UpdateInput::Kind::apply;
   in.averaged = &averaged;
-  const Report r = i.run(in, Batch(), {});
-  ++i.attempts;
-  ++i.updates;
-  return r;
+  in.squares = &squares;
+  return i.counted(in, Batch(), {});
 }
 
 std::vector<GroupArray> TowerGroupBase::averaged(const Batch& batch, const LossFn& fn) {
@@ -320,7 +378,7 @@ std::vector<GroupArray> TowerGroupBase::averaged(const Batch& batch, const LossF
   in.update = impl_->attempts + 1;
   in.kind = UpdateInput::Kind::average_only;
   impl_->run(in, batch, fn);
-  return impl_->cut("mean", impl_->whole(FlatArray::mean, 0));
+  return impl_->of_last_run("mean", FlatArray::mean);
 }
 
 std::vector<GroupArray> TowerGroupBase::squares() {
@@ -328,7 +386,7 @@ std::vector<GroupArray> TowerGroupBase::squares() {
     throw ConfigError(ErrorText{.what = "mean of squares",
                                 .found = "statistics without squares",
                                 .fix = "set statistics = \"squares\""});
-  return impl_->cut("square", impl_->whole(FlatArray::square, 0));
+  return impl_->of_last_run("square", FlatArray::square);
 }
 
 TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {

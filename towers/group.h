@@ -40,10 +40,12 @@ class TowerGroupBase {
   // The stages of step(): gradients, average_gradients() in between, apply.
   TowerGradients gradients(const Batch& batch, const LossFn& fn);
   Report apply(const AveragedGradients& averaged);
-  // The averaged gradient step() would apply, by variable in construction order; changes nothing.
+  // The averaged gradient step() would apply, by variable in construction order, without skipped
+  // variables; changes nothing but what squares() returns.
   std::vector<GroupArray> averaged(const Batch& batch, const LossFn& fn);
-  // The mean over units of the last update's squared gradients, before multipliers and clipping;
-  // with statistics = squares. The Fisher diagonal of EWC is its average over updates.
+  // The mean over units of the squared gradients of the last step() or averaged(), before
+  // multipliers and clipping, without skipped variables; with statistics = squares. The Fisher
+  // diagonal of EWC is its average over updates.
   std::vector<GroupArray> squares();
   // Runs fn in evaluation mode over the loader's rows; changes nothing. `ema`: with averaged
   // parameters.

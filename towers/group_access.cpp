@@ -173,6 +173,16 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
     std::copy(a.values.begin(), a.values.end(),
               t.flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
   }
+  // An average of parameters that are set from outside starts anew at their values.
+  for (const GroupArray& a : arrays) {
+    const bool given = std::any_of(arrays.begin(), arrays.end(), [&](const GroupArray& b) {
+      return b.kind == "ema" && b.variable == a.variable;
+    });
+    if (!i.shared.plan.ema || a.kind != "parameter" || given) continue;
+    const FlatVariable& f = index().variables()[static_cast<std::size_t>(index().find(a.variable))];
+    std::copy(a.values.begin(), a.values.end(),
+              target("ema").flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
+  }
   for (auto& [kind, t] : targets) i.set_whole(t.what, t.k, t.flat);  // only now: all or nothing
 }
 

@@ -31,7 +31,9 @@ struct TowerGroupBase::Impl {
 
   void require_alive() const;
   void throw_first(const std::vector<std::exception_ptr>& errors, bool fatal);
+  std::vector<float> checked_average(const AveragedGradients& averaged) const;
   void log_placement(const std::vector<TowerResult>& results) const;
+  Report counted(const UpdateInput& in, const Batch& batch, const LossFn& fn);
   Report run(const UpdateInput& in, const Batch& batch, const LossFn& fn);
   [[noreturn]] void throw_refused(const UpdateInput& in,
                                   const std::vector<TowerResult>& results) const;
@@ -42,6 +44,7 @@ struct TowerGroupBase::Impl {
   std::vector<float> whole(FlatArray what, int k);
   void set_whole(FlatArray what, int k, const std::vector<float>& flat);
   std::vector<GroupArray> cut(const std::string& kind, const std::vector<float>& flat) const;
+  std::vector<GroupArray> of_last_run(const std::string& kind, FlatArray what);
   void initialize();
 
   EngineShared shared;
@@ -49,6 +52,7 @@ struct TowerGroupBase::Impl {
   std::vector<std::unique_ptr<Tower>> towers;
   NoiseScale noise;
   std::int64_t updates = 0, attempts = 0, rows = 0;
+  std::vector<std::string> skipped;  // of the last run: their arrays are those of an earlier one
   bool dead = false;
 };
 

@@ -38,6 +38,8 @@ class Hook {
   virtual void on_validation(TrainRun&, const EvalReport&) {}
   // An update was refused for non-finite numbers, nothing was changed; true: go on without it.
   virtual bool on_refused(TrainRun&, const NumericError&) { return false; }
+  // Instead of on_update() after such an update: periods go on.
+  virtual void on_skipped(TrainRun&) {}
   virtual void on_end(TrainRun&) {}             // complete, stopped or signalled
   virtual void on_abort(TrainRun&) noexcept {}  // an error ends the run
 

@@ -98,15 +98,23 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
   step.tower = index_;
   unit.loss = fn(*module_, batch, step);
   const Tensor& mean = unit.loss.mean;
-  if (!mean.defined() || !unit.loss.weight.defined() || mean.size() != 1 ||
-      mean.dtype() != DType::f32)
+  const auto scalar = [](const Tensor& t) {
+    return t.defined() && t.size() == 1 && t.dtype() == DType::f32;
+  };
+  if (!scalar(mean) || !scalar(unit.loss.weight))
     throw GradientError(ErrorText{
         .what = "the step function's loss",
         .found = mean.defined()
                      ? "shape " + mean.shape().text() + " " + std::string(name_of(mean.dtype()))
                      : "nothing",
         .expected = "an f32 scalar mean with its weight, as cross_entropy and mse return"});
-  for (auto& m : step.metrics) out.metrics.push_back(std::move(m));
+  for (auto& m : step.metrics) {
+    if (!scalar(m.second.sum) || !scalar(m.second.weight))
+      throw GradientError(ErrorText{.what = "step.report(\"" + m.first + "\")",
+                                    .found = "something else",
+                                    .expected = "f32 scalars: a sum and its weight"});
+    out.metrics.push_back(std::move(m));
+  }
   return unit;
 }
 
@@ -195,7 +203,7 @@ void Tower::run_last(Unit& last, TowerResult& out) {
     variable_complete(static_cast<int>(v));
   }
   backward(last, !shared_.lone);
-  end_unit(last, micro_left_ == 1);
+  end_unit(last, units_ == 1);
   if (shared_.options.log_placement) out.placement = last.tape->placement();
 }
 
@@ -205,21 +213,16 @@ void Tower::finish_buckets() {
     if (bucket_done_[b] == 0) mover_->bucket_ready(static_cast<int>(b));
 }
 
+// The averaged gradients as tower 0's own; checked by the group.
 void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   if (index_ != 0) return;
-  static constexpr DevicePart kOne{1, 0};
+  static constexpr DevicePart kOne{1, 0, 1};
   device_.main().copy(mover_->part(), &kOne, sizeof kOne);
   for (const GradientPair& p : averaged.mean) {
     const int v = shared_.plan.index.find(p.variable);
-    const FlatVariable* f = v < 0 ? nullptr : &shared_.plan.index.variables()[at(v)];
-    if (f == nullptr || !(f->shape == p.gradient.shape()) || p.gradient.dtype() != DType::f32)
-      throw GradientError(ErrorText{
-          .what = "apply: gradient of '" + p.variable + "'",
-          .found = p.gradient.shape().text() + " " + std::string(name_of(p.gradient.dtype())),
-          .expected = f == nullptr ? "a variable of the model" : f->shape.text() + " f32"});
-    p.gradient.device().synchronize();
-    device_.main().copy(mover_->gradient() + f->offset, p.gradient.raw(), p.gradient.bytes());
+    const FlatVariable& f = shared_.plan.index.variables()[at(v)];
+    device_.main().copy(mover_->gradient() + f.offset, p.gradient.raw(), p.gradient.bytes());
     part.set(v);
   }
   part.units = 1;
@@ -254,7 +257,6 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
 void Tower::apply(const Work& w) {
   const FlatIndex& index = shared_.plan.index;
   const std::size_t end = index.first_segment(w.first_block + w.blocks);
-  constexpr std::size_t kMaxStates = 4;
   float* state[kMaxStates];
   for (std::size_t i = index.first_segment(w.first_block); i < end; ++i) {
     const Segment& seg = index.segments()[i];

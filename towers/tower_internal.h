@@ -59,7 +59,6 @@ class Tower {
   Totals host_totals();
   void fill_scalars();
   void conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out);
-  void load_squares(const AveragedGradients& averaged);
   void find_bad(TowerResult& out);
 
   const EngineShared& shared_;
@@ -81,7 +80,7 @@ class Tower {
   std::vector<char> complete_, bucket_done_, present_here_;
   bool buckets_open_ = false;  // completing variables may release buckets
   bool filled_ = false;        // the rule's scalars are those of this update
-  int micro_left_ = 0;         // units of this update on this tower
+  int units_ = 0;              // units of this update on this tower
 };
 
 }  // namespace belfry

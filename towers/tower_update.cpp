@@ -31,7 +31,7 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   part.rows = shard.rows;
   part.presence.assign((variables_.size() + 63) / 64, 0);
   Unit last;
-  micro_left_ = static_cast<int>(micro_batches(shard.rows).size());
+  units_ = static_cast<int>(micro_batches(shard.rows).size());
   try {
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
@@ -147,10 +147,13 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
   out.totals = host_totals();
   const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
   out.refused = mover_->any_failed() || bad || !(out.totals.weight > 0);
-  if (bad) find_bad(out);
+  const bool took_part = in.kind == UpdateInput::Kind::apply ? index_ == 0 : units_ > 0;
+  if (bad && took_part) find_bad(out);
   const bool updates = !out.refused && in.kind != UpdateInput::Kind::average_only;
-  if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares)
-    load_squares(*in.averaged);
+  if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares) {
+    mover_->write(FlatArray::square, 0, in.squares->data());
+    control_.barrier();  // everybody's part is there before anybody updates
+  }
   if (updates) {
     fill_scalars();  // in the fused way a tower without work still counts the step
     Work work;
@@ -158,19 +161,6 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
   }
   mover_->finish(updates);
   device_.synchronize();
-}
-
-void Tower::load_squares(const AveragedGradients& averaged) {
-  std::vector<float> flat(shared_.plan.index.elements(), 0.f);
-  for (const GradientPair& p : averaged.square) {
-    const int v = shared_.plan.index.find(p.variable);
-    const std::vector<double> values = p.gradient.to_vector();
-    for (std::size_t i = 0; v >= 0 && i < values.size(); ++i)
-      flat[shared_.plan.index.variables()[static_cast<std::size_t>(v)].offset + i] =
-          static_cast<float>(values[i]);
-  }
-  mover_->write(FlatArray::square, 0, flat.data());
-  control_.barrier();
 }
 
 // On the error path only: which of this tower's variables carry non-finite numbers.

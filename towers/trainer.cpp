@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
@@ -11,11 +12,20 @@
 namespace belfry {
 namespace {
 
+namespace fs = std::filesystem;
+
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return b > 0 ? a / b : 0; }
+
+// Tells the hooks when the last update was an epoch's last, applied or not.
+void end_epoch(TrainRun& run) {
+  const std::int64_t set = run.loader.dataset().rows(), position = run.loader.position();
+  if (position % set != 0) return;
+  for (const auto& hook : run.hooks) hook->on_epoch(run, position / set);
+}
 
 // Tells the hooks that an error ends the run.
 void abort_hooks(TrainRun& run) noexcept {
@@ -31,7 +41,7 @@ std::int64_t batch_start(const Loader& loader, std::int64_t position) {
 void log_layout(const TrainRun& run, const Manifest& saved, const std::string& path) {
   const std::int64_t towers = run.group.context().towers(), batch = run.loader.options().batch;
   const std::string before = std::to_string(saved.run.batch), now = std::to_string(batch);
-  run.log().info("resumed from {} at update {}, {} rows", path, saved.clocks.update,
+  run.log().info("resumed from {} at update {}, {} rows", path, saved.clocks.attempts,
                  saved.run.rows);
   if (saved.run.batch == batch) {
     if (saved.towers != towers)
@@ -43,6 +53,17 @@ void log_layout(const TrainRun& run, const Manifest& saved, const std::string& p
   if (saved.seed != run.group.context().seed())
     run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed,
                    run.group.context().seed());
+}
+
+// Two runs must not mix in one folder: it is empty, or `resumed`, a checkpoint's path, is in it.
+void refuse_other_run(const std::string& output, const std::string& resumed) {
+  if (output.empty() || list_checkpoints(output).empty()) return;
+  std::error_code status;
+  const fs::path from = fs::canonical(resumed, status);
+  if (!resumed.empty() && !status && fs::equivalent(from.parent_path(), output, status)) return;
+  throw ConfigError(ErrorText{.what = "the output folder already holds a run",
+                              .found = "checkpoints in '" + output + "'",
+                              .fix = "continue it with --resume, or use another folder"});
 }
 
 }  // namespace
@@ -100,31 +121,23 @@ Trainer& Trainer::validation(std::function<EvalReport()> evaluate) {
   return *this;
 }
 
-void Trainer::resume(TrainRun& run) {
-  if (options_.resume.empty()) {
-    if (!options_.output.empty() && !list_checkpoints(options_.output).empty())
-      throw ConfigError(ErrorText{.what = "the output folder already holds a run",
-                                  .found = "checkpoints in '" + options_.output + "'",
-                                  .fix = "continue it with --resume, or use another folder"});
-    return;
-  }
-  std::string path = options_.resume;
-  if (path == "newest") {
-    path = newest_checkpoint(options_.output, options_.fallback, run.log());
-    if (path.empty()) {
-      run.log().warn("no checkpoint in '{}': training starts from the beginning", options_.output);
-      return;
-    }
-  } else {
-    path = find_checkpoint(path, options_.fallback, run.log());
-  }
+// "" when the run starts from the beginning.
+std::string Trainer::checkpoint_to_resume(const Log& log) const {
+  if (options_.resume.empty()) return "";
+  if (options_.resume != "newest") return find_checkpoint(options_.resume, options_.fallback, log);
+  std::string path = newest_checkpoint(options_.output, options_.fallback, log);
+  if (path.empty())
+    log.warn("no checkpoint in '{}': training starts from the beginning", options_.output);
+  return path;
+}
+
+void Trainer::resume(TrainRun& run, const std::string& path) {
   const Manifest saved = Checkpoint(path, group_).load({.partial = options_.partial});
   const std::int64_t start = batch_start(loader_, saved.run.position);
   if (start != saved.run.position)
     run.log().warn("{} rows of this epoch are trained again", saved.run.position - start);
   loader_.seek(start);
   run.resumed = true;
-  run.attempts = saved.run.attempts;
   run.rows = saved.run.rows;
   for (const auto& hook : run.hooks)
     if (const auto state = saved.run.hooks.find(hook->name()); state != saved.run.hooks.end())
@@ -152,6 +165,8 @@ bool Trainer::one_update(TrainRun& run) {
   } catch (const NumericError& error) {
     refused(run, error);
     run.result.update = run.attempts;
+    for (const auto& hook : run.hooks) hook->on_skipped(run);
+    end_epoch(run);
     return true;
   }
   report.data_wait = batch.wait_seconds;
@@ -160,9 +175,7 @@ bool Trainer::one_update(TrainRun& run) {
   run.result.update = report.update;
   ++run.result.updates;
   for (const auto& hook : run.hooks) hook->on_update(run, report);
-  const std::int64_t set = loader_.dataset().rows();
-  if (loader_.position() % set == 0)
-    for (const auto& hook : run.hooks) hook->on_epoch(run, loader_.position() / set);
+  end_epoch(run);
   return true;
 }
 
@@ -189,8 +202,13 @@ TrainResult Trainer::run() {
   std::stable_sort(run.hooks.begin(), run.hooks.end(),
                    [](const auto& a, const auto& b) { return a->order() < b->order(); });
   run.validate_with = validate_;
-  resume(run);
-  run.first_update = run.result.update = group_.clocks().attempts;
+  std::optional<FolderLock> lock;  // before the folder is looked at, and before anything is written
+  std::error_code status;
+  if (fs::exists(options_.output, status)) lock.emplace(options_.output, *options_.files);
+  const std::string resumed = checkpoint_to_resume(run.log());
+  refuse_other_run(options_.output, resumed);
+  if (!resumed.empty()) resume(run, resumed);
+  run.attempts = run.first_update = run.result.update = group_.clocks().attempts;
   if (loader_.position() >= loader_.options().epochs * loader_.dataset().rows()) {
     run.result.complete = true;
     run.log().info("training is complete: {} epochs, {} updates; nothing to do",
@@ -198,8 +216,10 @@ TrainResult Trainer::run() {
     return run.result;
   }
   for (const auto& hook : run.hooks) hook->check(run);
-  std::optional<FolderLock> lock;  // before anything is written
-  if (!options_.output.empty()) lock.emplace(options_.output);
+  if (!options_.output.empty() && !lock) {
+    lock.emplace(options_.output, *options_.files);
+    refuse_other_run(options_.output, resumed);  // another run may have come first
+  }
   try {
     loop(run);
   } catch (...) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belfry/core/atomic_file.h"
 #include "belfry/core/units.h"
 #include "belfry/data/loader.h"
 #include "belfry/towers/group.h"
@@ -25,6 +26,7 @@ struct TrainerOptions {
   std::function<void(std::string_view)> out;  // progress text; empty: none
   bool live = false;                          // `out` is a terminal
   std::function<int()> signal;                // number of a pending signal, 0: none
+  FileOps* files = &system_files();           // what writes to `output`
 };
 
 struct TrainResult {
@@ -82,7 +84,8 @@ class Trainer {
   TrainResult run();
 
  private:
-  void resume(TrainRun& run);
+  std::string checkpoint_to_resume(const Log& log) const;
+  void resume(TrainRun& run, const std::string& path);
   void loop(TrainRun& run);
   bool one_update(TrainRun& run);
   void refused(TrainRun& run, const NumericError& error);

@@ -83,7 +83,8 @@ int eval(CliContext& context, const EvalArguments& arguments) {
   TrainSession session(std::move(config), context.log);
   session.test_data();
   const std::string path = find_checkpoint(where, fallback, context.log);
-  const Manifest saved = Checkpoint(path, session.group()).load({.optimizer = false});
+  const Manifest saved =
+      Checkpoint(path, session.group()).load({.optimizer = false, .ema = arguments.ema});
   const EvalReport report = session.evaluate_test(arguments.ema);
   std::string text =
       fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);

@@ -29,7 +29,7 @@ void print_tensors(CliContext& context, const std::string& path) {
   const safetensors::Reader reader(path);
   context.print("{}: {} tensors\n", path, reader.entries().size());
   for (const safetensors::Entry& e : reader.entries())
-    context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, Shape(e.shape).text(),
+    context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, safetensors::shape_text(e.shape),
                   norm_text(reader, e));
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <csignal>
 
 namespace belfry {
 
 // While it lives, the first SIGINT or SIGTERM only sets a flag, so that a run can save itself; a
-// second one ends the process at once. One at a time.
+// second one ends the process at once. The handlers before it come back after it. One at a time.
 class SignalWatch {
  public:
   SignalWatch();
@@ -12,6 +13,10 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   static int pending() noexcept;  // the signal's number, 0 for none
+
+ private:
+  struct sigaction interrupt_ {};  // the handlers before it
+  struct sigaction terminate_ {};
 };
 
 }  // namespace belfry

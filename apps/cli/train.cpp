@@ -55,12 +55,15 @@ int train(CliContext& context, const TrainArguments& arguments) {
   options.out = context.io.out;
   options.live = context.io.live;
   options.signal = context.io.signal ? context.io.signal : SignalWatch::pending;
+  const std::function<int()> signal = options.signal;
   const TrainResult result = session.trainer(std::move(options)).run();
   if (result.signal != 0) return kExitSignal + result.signal;
   if (session.has_test()) {
     print_test(context, session, false);
     if (session.config().optimizer.ema > 0) print_test(context, session, true);
   }
+  // One that came after the last update: everything is saved, but whoever sent it is told.
+  if (const int number = signal(); number != 0) return kExitSignal + number;
   return kExitOk;
 }
 

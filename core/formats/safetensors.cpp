@@ -20,6 +20,8 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kLengthBytes = 8;
 // The reference implementation's bound; a header of 100 MB describes a million tensors.
 constexpr std::uint64_t kLargestHeader = 100'000'000;
+// A tensor's description is 3 deep; printing a value takes stack for each level.
+constexpr int kDeepest = 8;
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what, std::string found = "",
                          std::string expected = "") {
@@ -45,7 +47,10 @@ std::optional<std::uint64_t> byte_size(const std::string& dtype,
 // nlohmann keeps the last of two equal keys without a word, so keys are watched while parsing.
 Json parse_json(const std::string& text, const std::string& file) {
   std::vector<std::set<std::string>> open;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kDeepest)
+      refuse(file, "the header is not JSON of tensors: values nested deeper than " +
+                       std::to_string(kDeepest));
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
@@ -113,6 +118,12 @@ std::size_t item_size(std::string_view dtype) {
   for (const auto& [name, size] : kSizes)
     if (name == dtype) return size;
   return 0;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string out;
+  for (const std::int64_t extent : shape) out += (out.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + out + "]";
 }
 
 std::string encode_header(std::span<const Tensor> tensors, const Metadata& metadata) {

@@ -19,6 +19,8 @@ namespace belfry::safetensors {
 // Bytes an element of "F32", "BF16", "I64" ... takes; 0 for a name that is not a type.
 std::size_t item_size(std::string_view dtype);
 
+std::string shape_text(const std::vector<std::int64_t>& shape);  // "[2, 3]", of any rank
+
 // A tensor to be written; the bytes stay the caller's.
 struct Tensor {
   std::string name;

@@ -29,7 +29,9 @@ class CpuDevice : public Device {
   std::unique_ptr<Event> event(bool external) override {
     return std::make_unique<CpuEvent>(external);
   }
-  Arena& arena(MemoryKind) override { return arena_; }
+  // Pinned memory is filled by host threads at once: a block of it must not have been freed while
+  // queued operations still read it.
+  Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
   Stream& main() override { return *main_; }
   int threads() const noexcept override { return threads_; }
   bool host_memory() const noexcept override { return true; }
@@ -45,7 +47,7 @@ class CpuDevice : public Device {
   DeviceId id_;
   int threads_;
   Executor executor_;
-  CpuArena arena_;
+  CpuArena arena_, pinned_;
   std::unique_ptr<Stream> main_;
 };
 

@@ -69,6 +69,12 @@ std::unique_ptr<Graph> CpuStream::end_capture() {
   return std::move(graph_);
 }
 
+// The task just captured stands for a record of `event`.
+void CpuStream::capture_record(CpuEvent& event) {
+  graph_->tasks.back().records = &event;
+  if (!event.external()) event.recorded_.store(true, std::memory_order_release);
+}
+
 bool CpuStream::captured(const Touches& touches, const Task& task) {
   if (graph_ == nullptr) return false;
   graph_->tasks.push_back({task.clone(task.object), task.invoke, touches});
@@ -94,8 +100,8 @@ void CpuStream::run_kernel(const KernelCall& call, int threads) {
 void InPlaceStream::record(Event& event) {
   auto& e = dynamic_cast<CpuEvent&>(event);
   if (capturing()) {
-    if (!e.external()) e.recorded_.store(true, std::memory_order_release);
-    run({}, [&e] { e.recorded_.store(true, std::memory_order_release); });
+    run({}, [] {});
+    capture_record(e);
     return;
   }
   e.recorded_.store(true, std::memory_order_release);
@@ -123,7 +129,10 @@ void InPlaceStream::submit(const Touches& touches, Task task) {
 }
 
 void InPlaceStream::replay(Graph& graph) {
-  for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) t();
+  for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
+    t();
+    if (t.records != nullptr) t.records->recorded_.store(true, std::memory_order_release);
+  }
 }
 
 LazyStream::~LazyStream() = default;  // what nobody waited for never runs
@@ -137,8 +146,8 @@ void LazyStream::push(OwnedTask task) {
 void LazyStream::record(Event& event) {
   auto& e = dynamic_cast<CpuEvent&>(event);
   if (capturing()) {
-    run({}, [&e] { e.recorded_.store(true, std::memory_order_release); });
-    if (!e.external()) e.recorded_.store(true, std::memory_order_release);
+    run({}, [] {});
+    capture_record(e);
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -171,7 +180,10 @@ void LazyStream::submit(const Touches& touches, Task task) {
 }
 
 void LazyStream::replay(Graph& graph) {
-  for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) push(t);
+  for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
+    push(t);
+    if (t.records != nullptr) record(*t.records);
+  }
 }
 
 void LazyStream::run_to(std::uint64_t position) {

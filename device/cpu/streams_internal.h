@@ -21,6 +21,7 @@ class CpuEvent : public Event {
   void wait_host() const override;
 
  private:
+  friend class CpuStream;
   friend class InPlaceStream;
   friend class LazyStream;
   void require_recorded() const;
@@ -35,6 +36,7 @@ struct OwnedTask {
   std::shared_ptr<void> object;
   void (*invoke)(void*);
   Touches touches;
+  CpuEvent* records = nullptr;  // in a graph: the event that each replay records here
   void operator()() const { invoke(object.get()); }
 };
 
@@ -55,6 +57,7 @@ class CpuStream : public Stream {
   std::unique_ptr<Graph> end_capture() override;
 
  protected:
+  void capture_record(CpuEvent& event);
   // True when capturing: the task went into the graph instead.
   bool captured(const Touches& touches, const Task& task);
   static void run_kernel(const KernelCall& call, int threads);

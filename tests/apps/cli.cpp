@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/tests/apps/cli.h"
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "belfry/apps/cli/signals_internal.h"
 #include "belfry/autodiff/nn/linear.h"
+#include "belfry/core/formats/safetensors.h"
 #include "belfry/towers/model.h"
 #include "belfry/version.h"
 
@@ -177,6 +180,57 @@ TEST_CASE("B46 a pending signal: the update is finished, saved, exit 143; resumi
   CHECK_THAT(stopped.out, Contains("stopped: signal 15"));
   CHECK(list_checkpoints(f.out()) == std::vector<std::int64_t>{4, 5});
   CHECK_THAT(run_cli({"train", f.path(), "--resume"}).out, Contains("trained 7 updates"));
+}
+
+TEST_CASE("a signal during the last evaluation: it is finished, and the exit code tells") {
+  const CliFolder f;
+  std::string out;
+  CliIo io;
+  io.out = [&](std::string_view text) { out += text; };
+  io.err = [](std::string_view) {};
+  io.signal = [&] { return out.find("trained 12 updates") != out.npos ? 2 : 0; };
+  CHECK(cli(builtin(), {"train", f.path()}, io) == 130);
+  CHECK_THAT(out, Contains("test: loss "));
+  CHECK(list_checkpoints(f.out()).back() == 12);
+}
+
+TEST_CASE("a watch for signals gives the handlers before it back") {
+  static volatile std::sig_atomic_t mine = 0;
+  for (const int number : {SIGINT, SIGTERM}) {
+    mine = 0;
+    std::signal(number, [](int n) { mine = n; });
+    {
+      const SignalWatch watch;
+      std::raise(number);
+      CHECK(SignalWatch::pending() == number);
+      CHECK(mine == 0);
+    }
+    std::raise(number);
+    CHECK(mine == number);
+    std::signal(number, SIG_DFL);
+  }
+}
+
+TEST_CASE("eval without --ema takes a checkpoint that has no averaged parameters") {
+  const CliFolder f;
+  CHECK(run_cli({"train", f.path()}).code == 0);
+  const CliResult plain = run_cli({"eval", f.path(), "--set", "optimizer.ema=0.9"});
+  CAPTURE(plain.err);
+  CHECK(plain.code == 0);
+  const CliResult average = run_cli({"eval", f.path(), "--set", "optimizer.ema=0.9", "--ema"});
+  CHECK(average.code == 6);
+  CHECK_THAT(average.err, Contains("'ema/head.weight'"));
+}
+
+TEST_CASE("inspect shows a tensor of rank 8") {
+  const TestFolder folder;
+  const std::vector<float> values{3, 4};
+  const std::vector<safetensors::Tensor> tensors{
+      {"deep", "F32", {2, 1, 1, 1, 1, 1, 1, 1}, std::as_bytes(std::span(values))}};
+  write_file_atomically(folder / "x.safetensors", safetensors::encode(tensors));
+  const CliResult result = run_cli({"inspect", folder / "x.safetensors"});
+  CHECK(result.code == 0);
+  CHECK_THAT(result.out, Contains("[2, 1, 1, 1, 1, 1, 1, 1]") && Contains("norm 5"));
 }
 
 TEST_CASE("--print-config shows every key, and its output is a config that gives itself") {

@@ -100,6 +100,126 @@ TEST_CASE("A directory appears whole or not at all") {
   CHECK(folder.entries() == 1);
 }
 
+namespace {
+
+// Keeps the order of the calls, and may have no exchange, as some file systems do.
+struct RecordingOps : FileOps {
+  std::vector<std::string> calls;
+  int no_exchange = 0;     // errno
+  bool no_folder = false;  // flushing a folder fails, from the commit's rename on
+  int rename(const std::string& a, const std::string& b) override {
+    const int result = FileOps::rename(a, b);
+    if (result == 0) calls.push_back("rename");
+    return result;
+  }
+  int exchange(const std::string& a, const std::string& b) override {
+    if (no_exchange != 0) {
+      errno = no_exchange;
+      return -1;
+    }
+    calls.push_back("exchange");
+    return FileOps::exchange(a, b);
+  }
+  int sync_directory(const std::string& p) override {
+    calls.push_back("sync " + fs::path(p).filename().string());
+    if (no_folder && calls.size() > 1) {
+      errno = EIO;
+      return -1;
+    }
+    return FileOps::sync_directory(p);
+  }
+  int remove_all(const std::string& p) override {
+    calls.push_back("remove");
+    return FileOps::remove_all(p);
+  }
+};
+
+void write_model(const std::string& path, const std::string& text, FileOps& ops) {
+  AtomicDirectory out(path, ops);
+  out.write("a.txt", text);
+  out.commit(true);
+}
+
+}  // namespace
+
+TEST_CASE("A replaced directory: the new name is on the disk before the old content goes") {
+  const Folder folder;
+  const std::string path = folder / "model", top = "sync " + folder.path.filename().string();
+  write_model(path, "first", system_files());
+  RecordingOps ops;
+  write_model(path, "second", ops);
+  REQUIRE(ops.calls.size() == 4);
+  ops.calls.erase(ops.calls.begin());  // of the temporary folder
+  CHECK(ops.calls == std::vector<std::string>{"exchange", top, "remove"});
+  CHECK(text_of(path + "/a.txt") == "second");
+  RecordingOps failing;
+  failing.no_folder = true;
+  CHECK_THROWS_AS(write_model(path, "third", failing), CheckpointError);
+  CHECK(folder.entries() == 2);  // the old content is not lost while the new may be
+}
+
+TEST_CASE("Without an exchange of the file system a directory is moved aside, or stays") {
+  for (const int code : {EINVAL, ENOSYS, ENOTSUP}) {
+    const Folder folder;
+    const std::string path = folder / "model", top = "sync " + folder.path.filename().string();
+    write_model(path, "first", system_files());
+    RecordingOps ops;
+    ops.no_exchange = code;
+    write_model(path, "second", ops);
+    REQUIRE(ops.calls.size() == 5);
+    ops.calls.erase(ops.calls.begin());
+    CHECK(ops.calls == std::vector<std::string>{"rename", "rename", top, "remove"});
+    CHECK(text_of(path + "/a.txt") == "second");
+    CHECK(folder.entries() == 1);
+  }
+  const Folder folder;
+  const std::string path = folder / "model";
+  write_model(path, "first", system_files());
+  struct NoSecond : RecordingOps {  // the new content cannot take the place
+    int rename(const std::string& a, const std::string& b) override {
+      if (!a.ends_with(".old") && !b.ends_with(".old")) {
+        errno = fs::exists(b) ? ENOTEMPTY : EIO;
+        return -1;
+      }
+      return FileOps::rename(a, b);
+    }
+  } ops;
+  ops.no_exchange = EINVAL;
+  CHECK_THROWS_AS(write_model(path, "second", ops), CheckpointError);
+  CHECK(text_of(path + "/a.txt") == "first");
+  CHECK(folder.entries() == 1);
+  RecordingOps full;
+  full.no_exchange = ENOSPC;
+  CHECK_THROWS_WITH(write_model(path, "second", full), Catch::Contains("No space left"));
+  CHECK(text_of(path + "/a.txt") == "first");
+}
+
+TEST_CASE("Folders are flushed to their parents as they are made") {
+  const Folder folder;
+  RecordingOps ops;
+  make_directories(folder / "a/b/", ops);
+  CHECK(fs::is_directory(folder / "a/b"));
+  CHECK(ops.calls == std::vector<std::string>{"sync " + folder.path.filename().string(), "sync a"});
+  make_directories(folder / "a/b", ops);
+  CHECK(ops.calls.size() == 2);
+  write_file_atomically(folder / "f", "1");
+  CHECK_THROWS_WITH(make_directories(folder / "f/g"), Catch::Contains(folder / "f"));
+}
+
+TEST_CASE("A file that moves to a path is written on there; before, the old content stands") {
+  const Folder folder;
+  const std::string path = folder / "log";
+  write_file_atomically(path, "old");
+  FileWriter writer(path + ".tmp", system_files());
+  writer.write("kept ");
+  CHECK(text_of(path) == "old");
+  writer.move_to(path);
+  writer.write("new");
+  writer.finish();
+  CHECK(text_of(path) == "kept new");
+  CHECK(folder.entries() == 1);
+}
+
 TEST_CASE("Reading names the path and checks the size first") {
   const Folder folder;
   CHECK_THROWS_WITH(read_file(folder / "none"),

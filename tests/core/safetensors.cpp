@@ -132,6 +132,19 @@ TEST_CASE("Headers that lie are refused by file and tensor") {
   CHECK_THAT(refusal(R"({"__metadata__":{"k":1}})", 0), Catch::Contains("a string"));
 }
 
+TEST_CASE("Values nested 400,000 deep are refused, wherever they stand; a rank of 8 is none") {
+  const std::string deep = std::string(400000, '[') + std::string(400000, ']');
+  for (const std::string& header :
+       {R"({"a":)" + deep + "}", R"({"__metadata__":)" + deep + "}",
+        R"({"a":{"dtype":)" + deep + R"(,"shape":[1],"data_offsets":[0,4]}})",
+        R"({"a":{"dtype":"F32","shape":[)" + deep + R"(],"data_offsets":[0,4]}})"})
+    CHECK_THAT(refusal(header, 4), Catch::Contains("nested deeper than 8"));
+  CHECK(refusal(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4) ==
+        "accepted");
+  CHECK(st::shape_text({1, 1, 1, 1, 1, 1, 1, 2}) == "[1, 1, 1, 1, 1, 1, 1, 2]");
+  CHECK(st::shape_text({}) == "[]");
+}
+
 TEST_CASE("A header longer than the file takes no memory") {
   std::vector<std::byte> bytes(16);
   const std::uint64_t length = std::uint64_t{1} << 62;

@@ -236,7 +236,7 @@ TEST_CASE(
              Contains("No space left"));
   CHECK(contents(folder.path()) == before);
   Checkpoint(folder / "step_101", run.group).save();
-  prune_checkpoints(folder.path(), 2);
+  prune_checkpoints(folder.path(), 2, 101);
   CHECK(list_checkpoints(folder.path()) == std::vector<std::int64_t>{100, 101});
   CHECK(std::filesystem::exists(folder / "best/manifest.json"));
   CHECK_THROWS_AS(make_hook("checkpoint", "keep = 0"), ConfigError);

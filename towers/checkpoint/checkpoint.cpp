@@ -96,7 +96,7 @@ void verify_file(const std::string& folder, const FileRecord& record) {
 class Matching {
  public:
   Matching(std::vector<GroupArray> arrays, const LoadOptions& options)
-      : arrays_(std::move(arrays)), options_(options) {}
+      : arrays_(std::move(arrays)), loaded_(arrays_.size()), options_(options) {}
 
   void rules(const std::string& saved, const std::string& here) {
     same_rule_ = saved == here;
@@ -105,16 +105,21 @@ class Matching {
   }
   void take(const std::string& path, bool parameters);
   const std::vector<std::string>& differences() const { return differences_; }
-  const std::vector<GroupArray>& arrays() const { return arrays_; }
+  std::vector<GroupArray> arrays() const;
+  GroupClocks clocks(GroupClocks saved) const;
 
  private:
   void note(std::string text) { differences_.push_back(std::move(text)); }
   bool wanted(const GroupArray& a, bool parameters) const {
     if ((a.kind == "parameter") != parameters) return false;
-    return parameters || a.kind == "ema" || (options_.optimizer && same_rule_);
+    if (a.kind == "ema") return options_.optimizer || options_.ema;
+    return parameters || (options_.optimizer && same_rule_);
   }
+  bool state(const GroupArray& a) const { return a.kind != "parameter" && a.kind != "ema"; }
+  bool complete(const std::string& variable) const;
 
   std::vector<GroupArray> arrays_;
+  std::vector<bool> loaded_;  // of each array
   LoadOptions options_;
   std::vector<std::string> differences_;
   bool same_rule_ = true;
@@ -124,7 +129,8 @@ void Matching::take(const std::string& path, bool parameters) {
   const safetensors::Reader reader(path);
   const std::string what = parameters ? "variable '" : "optimizer state '";
   std::set<std::string> known;
-  for (GroupArray& a : arrays_) {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    GroupArray& a = arrays_[i];
     if (!wanted(a, parameters)) continue;
     const std::string name = tensor_name(a);
     known.insert(name);
@@ -132,17 +138,52 @@ void Matching::take(const std::string& path, bool parameters) {
     if (entry == nullptr) {
       note(what + name + "' " + a.shape.text() + " is not in the checkpoint");
     } else if (entry->shape != a.shape.extents()) {
-      note(what + name + "': " + Shape(entry->shape).text() + " in the checkpoint, " +
+      note(what + name + "': " + safetensors::shape_text(entry->shape) + " in the checkpoint, " +
            a.shape.text() + " here");
     } else if (entry->dtype != "F32") {
       note(what + name + "': type " + entry->dtype + " in the checkpoint, F32 here");
     } else {
       reader.read(*entry, std::as_writable_bytes(std::span(a.values)));
+      loaded_[i] = true;
     }
   }
   const bool strict = parameters || (options_.optimizer && same_rule_);
   for (const safetensors::Entry& e : reader.entries())
     if (strict && !known.contains(e.name)) note(what + e.name + "' is in the checkpoint only");
+}
+
+// Whether the variable has the checkpoint's parameter and all of its state.
+bool Matching::complete(const std::string& variable) const {
+  if (!same_rule_) return false;
+  for (std::size_t i = 0; i < arrays_.size(); ++i)
+    if (arrays_[i].variable == variable && arrays_[i].kind != "ema" && !loaded_[i]) return false;
+  return true;
+}
+
+// What the group gets: what was loaded, and zeros as state that belongs to no count of steps. An
+// average that is not in the checkpoint is left out: it starts at the parameter.
+std::vector<GroupArray> Matching::arrays() const {
+  std::vector<GroupArray> out;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    const bool anew = options_.optimizer && state(arrays_[i]) && !complete(arrays_[i].variable);
+    if (!loaded_[i] && !anew) continue;
+    out.push_back(arrays_[i]);
+    if (anew) std::fill(out.back().values.begin(), out.back().values.end(), 0.f);
+  }
+  return out;
+}
+
+// The clocks of the variables this model has: a count without its state would mislead the rule.
+GroupClocks Matching::clocks(GroupClocks saved) const {
+  const std::map<std::string, std::int64_t> by_name(saved.steps.begin(), saved.steps.end());
+  saved.steps.clear();
+  for (const GroupArray& a : arrays_) {
+    if (a.kind != "parameter") continue;
+    const auto found = by_name.find(a.variable);
+    const bool known = found != by_name.end() && complete(a.variable);
+    saved.steps.emplace_back(a.variable, known ? found->second : 0);
+  }
+  return saved;
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -151,25 +192,13 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
-// The clocks of variables this model has.
-GroupClocks clocks_for(TowerGroupBase& group, GroupClocks saved) {
-  std::map<std::string, std::int64_t> by_name(saved.steps.begin(), saved.steps.end());
-  saved.steps.clear();
-  for (const std::string& v : group.variable_names())
-    if (const auto found = by_name.find(v); found != by_name.end())
-      saved.steps.emplace_back(*found);
-  return saved;
-}
-
 }  // namespace
 
 Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
     : path_(std::move(path)), group_(group), files_(files) {}
 
 void Checkpoint::save(const RunState& run) {
-  const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
-  std::error_code ignored;  // a folder that cannot be made fails below with the path
-  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+  make_directories(std::filesystem::path(path_).parent_path().string(), files_);
   const std::vector<GroupArray> arrays = group_.arrays();
   std::vector<const GroupArray*> model, optimizer;
   for (const GroupArray& a : arrays) (a.kind == "parameter" ? model : optimizer).push_back(&a);
@@ -214,8 +243,9 @@ Manifest Checkpoint::load(const LoadOptions& options) {
                   .file = path_});
   for (const std::string& line : differences)
     group_.context().logger().warn("partial load: {}", line);
+  // The clocks first: they may still be refused, and then nothing may have changed.
+  if (options.optimizer) group_.set_clocks(matching.clocks(manifest.clocks));
   group_.set_arrays(matching.arrays());
-  if (options.optimizer) group_.set_clocks(clocks_for(group_, manifest.clocks));
   return manifest;
 }
 

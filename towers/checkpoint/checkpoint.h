@@ -11,6 +11,7 @@ namespace belfry {
 struct LoadOptions {
   bool partial = false;   // take what fits and log the rest
   bool optimizer = true;  // false: parameters and their average only, for evaluation
+  bool ema = true;        // false, without optimizer: not the average either
 };
 
 // A directory with model.safetensors (parameters), optimizer.safetensors (state and averaged
@@ -23,8 +24,9 @@ class Checkpoint {
   // Appears complete or not at all; replaces one of the same path. Throws CheckpointError, and then
   // what was there is untouched.
   void save(const RunState& run = {});
-  // Everything is checked before the group is changed. Throws CheckpointError: a damaged file, or
-  // another model or optimizer, with every difference.
+  // Everything is checked before the group is changed. In a partial load, variables whose state is
+  // not complete start anew: step count and state 0, average at the parameter. Throws
+  // CheckpointError: a damaged file, or another model or optimizer, with every difference.
   Manifest load(const LoadOptions& options = {});
 
  private:

@@ -72,24 +72,58 @@ std::string find_checkpoint(const std::string& path, bool fallback, const Log& l
   return newest;
 }
 
-void prune_checkpoints(const std::string& folder, std::int64_t keep, FileOps& files) {
-  const std::vector<std::int64_t> updates = list_checkpoints(folder);
+void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_t saved,
+                       FileOps& files) {
+  std::vector<std::int64_t> updates = list_checkpoints(folder);
+  std::erase_if(updates, [saved](std::int64_t update) { return update > saved; });
   const auto extra = static_cast<std::int64_t>(updates.size()) - keep;
+  std::string fault, where;
   for (std::int64_t i = 0; i < extra; ++i) {
     const std::string path = checkpoint_path(folder, updates[static_cast<std::size_t>(i)]);
-    if (files.remove_all(path) != 0)
-      throw CheckpointError(
-          ErrorText{.what = std::string("cannot remove an old checkpoint: ") + std::strerror(errno),
-                    .file = path});
+    if (files.remove_all(path) == 0 || !fault.empty()) continue;
+    fault = std::strerror(errno);  // of the first; the others may still go
+    where = path;
+  }
+  if (!fault.empty())
+    throw CheckpointError(
+        ErrorText{.what = "cannot remove an old checkpoint: " + fault, .file = where});
+}
+
+void leave_checkpoints(const std::string& folder, std::int64_t saved, const Log& log,
+                       FileOps& files) {
+  for (const std::int64_t update : list_checkpoints(folder)) {
+    if (update <= saved) continue;
+    const std::string path = checkpoint_path(folder, update);
+    std::string left = path + ".left";
+    for (int n = 2; fs::exists(left); ++n) left = path + ".left" + std::to_string(n);
+    if (files.rename(path, left) != 0)
+      throw CheckpointError(ErrorText{
+          .what = "cannot rename it to " + left + ": " + std::strerror(errno), .file = path});
+    log.warn("{} is later than the update resumed from: renamed to {}", path, left);
   }
 }
 
-FolderLock::FolderLock(const std::string& folder) : fd_(-1) {
+void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files) {
+  constexpr std::string_view kMark = ".tmp-", kOld = ".old";
+  std::vector<std::string> names;
   std::error_code status;
-  fs::create_directories(folder, status);
-  if (status)
-    throw CheckpointError(
-        ErrorText{.what = "cannot create the output folder: " + status.message(), .file = folder});
+  for (fs::directory_iterator it(folder, status), end; !status && it != end; it.increment(status)) {
+    const std::string name = it->path().filename().string();
+    const std::string base = name.substr(0, name.find(kMark));
+    if (base != name && (base == "best" || step_number(base))) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    const std::string path = (fs::path(folder) / name).string();
+    const fs::path whole = fs::path(folder) / name.substr(0, name.find(kMark));
+    if (name.ends_with(kOld) && !fs::exists(whole) && files.rename(path, whole.string()) == 0)
+      log.warn("{}: taken back, its replacement was not finished", whole.string());
+    else if (files.remove_all(path) != 0)
+      log.warn("{}: cannot remove what a killed save left: {}", path, std::strerror(errno));
+  }
+}
+
+FolderLock::FolderLock(const std::string& folder, FileOps& files) : fd_(-1) {
+  make_directories(folder, files);
   const std::string path = (fs::path(folder) / ".lock").string();
   fd_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   if (fd_ < 0)

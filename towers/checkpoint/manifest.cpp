@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kKind = "belfry checkpoint";
+constexpr int kDeepest = 8;  // text() writes 4; what walks a value takes stack for each level
 
 // JSON has no NaN or infinity: they are written as strings.
 Json number(double value) {
@@ -44,14 +45,29 @@ Json clocks_json(const GroupClocks& c) {
           {"statistics", statistics}};
 }
 
-GroupClocks clocks_from(const Json& json) {
+[[noreturn]] void damaged(const std::string& found, const std::string& path) {
+  throw CheckpointError(ErrorText{.what = "the manifest is damaged", .found = found, .file = path});
+}
+
+// A field that counts something: a whole number from 0.
+std::int64_t count(const Json& json, const char* key, const std::string& path) {
+  const Json& value = json.at(key);
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{kLargest})
+    damaged(std::string("\"") + key +
+                "\": " + (value.is_number() ? value.dump() : value.type_name()) +
+                ", expected a whole number from 0",
+            path);
+  return value.get<std::int64_t>();
+}
+
+GroupClocks clocks_from(const Json& json, const std::string& path) {
   GroupClocks out;
-  out.update = json.at("update").get<std::int64_t>();
-  out.attempts = json.at("attempts").get<std::int64_t>();
-  out.rows = json.at("rows").get<std::int64_t>();
+  out.update = count(json, "update", path);
+  out.attempts = count(json, "attempts", path);
+  out.rows = count(json, "rows", path);
   for (const Json& s : json.at("steps"))
-    out.steps.emplace_back(s.at("variable").get<std::string>(),
-                           s.at("updates").get<std::int64_t>());
+    out.steps.emplace_back(s.at("variable").get<std::string>(), count(s, "updates", path));
   for (const Json& v : json.at("statistics")) out.statistics.push_back(to_number(v));
   return out;
 }
@@ -67,12 +83,12 @@ Json run_json(const RunState& r) {
           {"batch_rows", r.batch},       {"config", r.config},     {"hooks", hooks}};
 }
 
-RunState run_from(const Json& json) {
+RunState run_from(const Json& json, const std::string& path) {
   RunState out;
-  out.position = json.at("position_rows").get<std::int64_t>();
-  out.attempts = json.at("attempts").get<std::int64_t>();
-  out.rows = json.at("rows").get<std::int64_t>();
-  out.batch = json.at("batch_rows").get<std::int64_t>();
+  out.position = count(json, "position_rows", path);
+  out.attempts = count(json, "attempts", path);
+  out.rows = count(json, "rows", path);
+  out.batch = count(json, "batch_rows", path);
   out.config = json.at("config").get<std::string>();
   for (const auto& [name, values] : json.at("hooks").items())
     for (const auto& [key, value] : values.items()) out.hooks[name][key] = to_number(value);
@@ -87,7 +103,7 @@ RunState run_from(const Json& json) {
 }
 
 void check_format(const Json& json, const std::string& path) {
-  const std::int64_t format = json.at("format").get<std::int64_t>();
+  const std::int64_t format = count(json, "format", path);
   if (format == kCheckpointFormat) return;
   const bool newer = format > kCheckpointFormat;
   throw CheckpointError(
@@ -121,25 +137,30 @@ std::string Manifest::text() const {
 
 Manifest Manifest::parse(const std::string& text, const std::string& path) {
   Manifest out;
-  const Json json = Json::parse(text, nullptr, false);
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) not_ours(path, "values nested deeper than " + std::to_string(kDeepest));
+    return true;
+  };
+  const Json json = Json::parse(text, shallow, false);
   if (json.is_discarded() || !json.is_object()) not_ours(path, "a file that is not a JSON object");
   try {
     if (const auto kind = json.find("kind"); kind == json.end() || *kind != kKind)
-      not_ours(path, kind == json.end() ? "no \"kind\"" : kind->dump());
+      not_ours(path, kind == json.end()  ? "no \"kind\""
+                     : kind->is_string() ? kind->dump()
+                                         : std::string("\"kind\" is of type ") + kind->type_name());
     check_format(json, path);
     out.versions = json.at("versions").get<std::map<std::string, std::string>>();
     out.rule = json.at("optimizer").get<std::string>();
     out.seed = json.at("seed").get<std::uint64_t>();
-    out.towers = json.at("towers").get<std::int64_t>();
-    out.threads_per_tower = json.at("threads_per_tower").get<std::int64_t>();
-    out.clocks = clocks_from(json.at("clocks"));
-    out.run = run_from(json.at("run"));
+    out.towers = count(json, "towers", path);
+    out.threads_per_tower = count(json, "threads_per_tower", path);
+    out.clocks = clocks_from(json.at("clocks"), path);
+    out.run = run_from(json.at("run"), path);
     for (const Json& f : json.at("files"))
       out.files.push_back({f.at("name").get<std::string>(), f.at("bytes").get<std::uint64_t>(),
                            f.at("xxh3").get<std::string>()});
   } catch (const Json::exception& e) {
-    throw CheckpointError(
-        ErrorText{.what = "the manifest is damaged", .found = e.what(), .file = path});
+    damaged(e.what(), path);
   }
   return out;
 }

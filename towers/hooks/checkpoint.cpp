@@ -28,13 +28,21 @@ class CheckpointHook : public Hook {
           .what = "key 'checkpoint.every'", .found = every_, .expected = "a period above 0"});
     (void)run.due(period_);  // a period in epochs needs their length
   }
-  void on_start(TrainRun& run) override { saved_ = run.resumed ? run.result.update : -1; }
+  void on_start(TrainRun& run) override {
+    saved_ = run.resumed ? run.result.update : -1;
+    later_ = run.resumed;
+    if (!run.options.output.empty())
+      clean_checkpoints(run.options.output, run.log(), *run.options.files);
+  }
   void on_update(TrainRun& run, const Report&) override {
+    if (run.due(period_)) save(run);
+  }
+  void on_skipped(TrainRun& run) override {
     if (run.due(period_)) save(run);
   }
   void on_validation(TrainRun& run, const EvalReport& report) override {
     if (!best_ || run.options.output.empty() || !score_.improve(score_.value(report))) return;
-    Checkpoint(run.options.output + "/best", run.group).save(state_of(run));
+    Checkpoint(run.options.output + "/best", run.group, *run.options.files).save(state_of(run));
     run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best,
                    run.result.update);
   }
@@ -59,10 +67,17 @@ class CheckpointHook : public Hook {
   }
   void save(TrainRun& run) {
     if (run.options.output.empty() || run.result.update == saved_) return;
-    Checkpoint(checkpoint_path(run.options.output, run.result.update), run.group)
-        .save(state_of(run));
+    const std::string& folder = run.options.output;
+    FileOps& files = *run.options.files;
+    Checkpoint(checkpoint_path(folder, run.result.update), run.group, files).save(state_of(run));
     saved_ = run.result.update;
-    prune_checkpoints(run.options.output, keep_);
+    try {  // the new one is safe: what goes wrong with others is no reason to end the run
+      if (later_) leave_checkpoints(folder, saved_, run.log(), files);
+      later_ = false;
+      prune_checkpoints(folder, keep_, saved_, files);
+    } catch (const CheckpointError& error) {
+      run.log().warn("{}", error.what());
+    }
   }
 
   std::string every_ = "1e";
@@ -71,6 +86,7 @@ class CheckpointHook : public Hook {
   BestScore score_;
   Period period_;
   std::int64_t saved_ = -1;  // update of the newest one
+  bool later_ = false;       // there may be later ones, of the run before it was resumed
 };
 
 }  // namespace

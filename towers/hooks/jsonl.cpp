@@ -31,11 +31,13 @@ class JsonLines : public Hook {
     if (path_.empty() || run.options.output.empty()) return;
     namespace fs = std::filesystem;
     const fs::path path = fs::path(run.options.output) / path_;
-    fs::create_directories(path.parent_path());
-    std::string kept;
-    if (run.resumed && fs::exists(path)) kept = lines_up_to(path.string(), run.first_update);
-    file_.emplace(path.string(), system_files());
-    file_->write(kept);
+    make_directories(path.parent_path().string(), *run.options.files);
+    std::error_code status;
+    const bool known = run.resumed && fs::exists(path, status);
+    file_.emplace(path.string() + (known ? ".tmp" : ""), *run.options.files);
+    if (!known) return;
+    file_->write(lines_up_to(path.string(), run.first_update));
+    file_->move_to(path.string());  // only now: a crash before it loses nothing
   }
   void on_update(TrainRun& run, const Report& r) override {
     if (!file_) return;

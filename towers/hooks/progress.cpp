@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "belfry/core/log.h"
 #include "belfry/towers/trainer.h"
@@ -84,7 +85,12 @@ class Progress : public Hook {
           t.left_out(), 100 * rate.exposed_share(), 100 * rate.data_wait_share()));
     run.put("\n");
   }
-  void on_abort(TrainRun& run) noexcept override { close_line(run); }
+  void on_abort(TrainRun& run) noexcept override {
+    try {
+      close_line(run);
+    } catch (...) {  // `out` is the user's; the error that ends the run is what counts
+    }
+  }
 
  private:
   static constexpr double kLiveSeconds = 0.1;
@@ -102,9 +108,8 @@ class Progress : public Hook {
         part.samples_per_second(), 100 * part.exposed_share(), 100 * part.data_wait_share(),
         duration(left));
   }
-  void close_line(TrainRun& run) noexcept {
-    if (open_line_) run.put("\n");
-    open_line_ = false;
+  void close_line(TrainRun& run) {
+    if (std::exchange(open_line_, false)) run.put("\n");
   }
 
   std::int64_t every_ = 100;

@@ -21,11 +21,14 @@ class ValidationHook : public Hook {
           .what = "key 'validation.every'", .found = every_, .expected = "a period above 0"});
     (void)run.due(period_);  // a period in epochs needs their length
   }
-  void on_update(TrainRun& run, const Report&) override {
+  void on_update(TrainRun& run, const Report&) override { validate_if_due(run); }
+  void on_skipped(TrainRun& run) override { validate_if_due(run); }
+
+ private:
+  void validate_if_due(TrainRun& run) const {
     if (run.has_validation() && run.due(period_)) run.validate();
   }
 
- private:
   std::string every_ = "1e";
   Period period_;
 };

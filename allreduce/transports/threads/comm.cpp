@@ -41,21 +41,25 @@ class ThreadsCommunicator : public Communicator {
     Touches t;
     for (std::size_t p = 0; p < send.size(); ++p)
       t.reads(send[p], send_bytes[p]).writes(recv[p], recv_bytes[p]);
-    s.run(t, [this, tag, out = std::vector<const void*>(send.begin(), send.end()),
-              out_bytes = std::vector<std::size_t>(send_bytes.begin(), send_bytes.end()),
+    s.run(t, [this, tag, out = std::make_shared<std::vector<const void*>>(send.begin(), send.end()),
+              out_bytes =
+                  std::make_shared<std::vector<std::size_t>>(send_bytes.begin(), send_bytes.end()),
               in = std::vector<void*>(recv.begin(), recv.end()),
               in_bytes = std::vector<std::size_t>(recv_bytes.begin(), recv_bytes.end())] {
-      const auto posts = meet({tag, 0, nullptr, out.data(), out_bytes.data()}, tag);
+      const auto posts = meet({tag, 0, nullptr, out, out_bytes}, tag);
       const auto me = static_cast<std::size_t>(rank_);
       for (std::size_t p = 0; p < posts.size(); ++p) {
-        if (posts[p].send_bytes[me] != in_bytes[p])
-          throw CommError(
-              ErrorText{.what = "exchange sizes differ (" + text(tag) + ", from member " +
-                                std::to_string(p) + ")",
-                        .found = std::to_string(posts[p].send_bytes[me]) + " bytes sent",
-                        .expected = std::to_string(in_bytes[p])});
-        if (in[p] != posts[p].send[me] && in_bytes[p] != 0)
-          std::memcpy(in[p], posts[p].send[me], in_bytes[p]);
+        const std::size_t sent = posts[p].send_bytes->at(me);
+        if (sent != in_bytes[p]) {
+          group_.abort();
+          throw CommError(ErrorText{.what = "exchange sizes differ (" + text(tag) +
+                                            ", from member " + std::to_string(p) + ")",
+                                    .found = std::to_string(sent) + " bytes sent",
+                                    .expected = std::to_string(in_bytes[p]),
+                                    .tower = rank_});
+        }
+        const void* from = posts[p].send->at(me);
+        if (in[p] != from && sent != 0) std::memcpy(in[p], from, sent);
       }
       leave(tag);
     });
@@ -65,7 +69,7 @@ class ThreadsCommunicator : public Communicator {
     Touches t;
     t.reads(in, bytes).writes(out, bytes * static_cast<std::size_t>(group_.n));
     s.run(t, [=, this] {
-      const auto posts = meet({tag, bytes, in, nullptr, nullptr}, tag);
+      const auto posts = meet({tag, bytes, in}, tag);
       for (std::size_t p = 0; p < posts.size(); ++p) {
         auto* to = static_cast<std::byte*>(out) + p * bytes;
         if (to != posts[p].data) std::memcpy(to, posts[p].data, bytes);
@@ -79,7 +83,7 @@ class ThreadsCommunicator : public Communicator {
     Touches t;
     t.reads(in, n * sizeof(float)).writes(out, n * sizeof(float));
     s.run(t, [=, this] {
-      const auto posts = meet({tag, n * sizeof(float), in, nullptr, nullptr}, tag);
+      const auto posts = meet({tag, n * sizeof(float), in}, tag);
       std::vector<float> acc(n);
       for (std::size_t p = 0; p < posts.size(); ++p) {
         const auto* x = static_cast<const float*>(posts[p].data);
@@ -98,7 +102,7 @@ class ThreadsCommunicator : public Communicator {
     else
       t.writes(data, bytes);
     s.run(t, [=, this] {
-      const auto posts = meet({tag, bytes, data, nullptr, nullptr}, tag);
+      const auto posts = meet({tag, bytes, data}, tag);
       if (rank_ != root) std::memcpy(data, posts.at(static_cast<std::size_t>(root)).data, bytes);
       leave(tag);
     });
@@ -126,7 +130,7 @@ class ThreadsCommunicator : public Communicator {
     }
     return posts;
   }
-  void leave(const CommTag& tag) { meet({tag, 0, nullptr, nullptr, nullptr}, tag); }
+  void leave(const CommTag& tag) { meet({tag}, tag); }
 
   Group& group_;
   int rank_;

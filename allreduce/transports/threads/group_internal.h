@@ -31,7 +31,7 @@ class Meeting {
       return aborted_.load(std::memory_order_acquire) ||
              arrived_.load(std::memory_order_acquire) >= want;
     });
-    if (arrived_.load(std::memory_order_acquire) < want)
+    if (aborted() || arrived_.load(std::memory_order_acquire) < want)
       throw CommError(ErrorText{.what = "the group was aborted",
                                 .fix = "destroy it; the first error says why",
                                 .tower = rank});
@@ -57,8 +57,9 @@ struct CommPost {
   CommTag tag;
   std::size_t bytes = 0;
   const void* data = nullptr;
-  const void* const* send = nullptr;
-  const std::size_t* send_bytes = nullptr;
+  // exchange: owned by the post, for a member may leave an aborted meeting while others read it
+  std::shared_ptr<const std::vector<const void*>> send{};
+  std::shared_ptr<const std::vector<std::size_t>> send_bytes{};
 };
 
 struct Group {

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Edges of the engine: inputs that do not fit, units without weight, arrays set from outside.
+#include <cmath>
+#include <limits>
+
+#include "belfry/core/error.h"
+#include "belfry/ops.h"
+#include "belfry/tests/catch.h"
+#include "belfry/tests/lin.h"
+#include "belfry/tests/towers/nets.h"
+
+using namespace belfry;
+using namespace belfry::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ContextOptions cpu(int n, Executor e = Executor::in_place) {
+  return {.towers = "cpu:" + std::to_string(n), .seed = 3, .threads_per_tower = 1, .executor = e};
+}
+
+Tensor scalar(double v, const Tensor& like) {
+  return Tensor::from({v}, Shape{}, DType::f32, like.device());
+}
+
+}  // namespace
+
+TEST_CASE("norms and squares see the same units, accumulated ones too") {
+  for (const int n : {1, 2})
+    for (const Variables v : {Variables::shared, Variables::replicated}) {
+      Report reports[2];
+      for (const bool squares : {false, true}) {
+        Context context(cpu(n));
+        TowerGroupBase towers(context,
+                              momentum().accumulating(3).with_statistics(
+                                  squares ? Statistics::squares : Statistics::norms),
+                              mlp(), {.variables = v});
+        reports[squares] = towers.step(batch_of(context, 30), classify);
+      }
+      CHECK(reports[0].unit_norm2 == reports[1].unit_norm2);
+      CHECK(reports[0].mean_norm2 == reports[1].mean_norm2);
+      CHECK(reports[0].units == 3 * n);
+      CHECK(reports[0].unit_norm2 > reports[0].mean_norm2);
+    }
+}
+
+TEST_CASE("a metric, a weight or a batch that does not fit changes nothing and the group goes on") {
+  Context context(cpu(2));
+  TowerGroupBase towers(context, momentum(), mlp());
+  const std::string before = towers.parameter_hash();
+  const auto with = [](auto change) {
+    return [change](Module& m, const Batch& b, Step& s) {
+      Loss loss = classify(m, b, s);
+      change(loss, b, s);
+      return loss;
+    };
+  };
+  const Batch batch = batch_of(context, 20);
+  CHECK_THROWS_WITH(towers.step(batch, with([](Loss& l, const Batch& b, Step& s) {
+                                  s.report("x", {b["image"], l.weight});
+                                })),
+                    Contains("step.report(\"x\")"));
+  CHECK_THROWS_AS(towers.step(batch, with([](Loss&, const Batch&, Step& s) { s.report("y", {}); })),
+                  GradientError);
+  CHECK_THROWS_AS(
+      towers.step(batch, with([](Loss& l, const Batch& b, Step&) { l.weight = b["image"]; })),
+      GradientError);
+  CHECK_THROWS_AS(towers.step(batch, with([](Loss& l, const Batch&, Step&) { l.mean = Tensor(); })),
+                  GradientError);
+  Batch wrong = batch.slice(0, 20);
+  wrong.rows = 40;
+  CHECK_THROWS_AS(towers.step(wrong, classify), Error);
+  CHECK_THROWS_AS(towers.step(Batch(), classify), DataError);
+  CHECK(towers.parameter_hash() == before);
+  CHECK(towers.clocks().attempts == 0);
+  CHECK(towers.step(batch, classify).update == 1);
+}
+
+TEST_CASE("a tensor kept from an earlier pass is an error, detached it is a constant") {
+  Context context(cpu(1));
+  TowerGroupBase towers(context, momentum().accumulating(2), mlp());
+  Tensor kept;
+  bool cut = false;
+  const auto recurrent = [&](Module& m, const Batch& b, Step&) {
+    auto& net = static_cast<Mlp&>(m);
+    Tensor hidden = net.hidden(b["image"]);
+    if (kept.defined()) hidden = add(hidden, cut ? kept.detach() : kept);
+    kept = hidden;
+    return cross_entropy(net.head(hidden), b["label"]);
+  };
+  CHECK_THROWS_WITH(towers.step(batch_of(context, 20), recurrent),
+                    Contains("another pass") && Contains("detach()"));
+  kept = Tensor();
+  cut = true;
+  CHECK(towers.step(batch_of(context, 20), recurrent).units == 2);
+}
+
+TEST_CASE("apply() checks names, shapes, squares and frozen variables before anything moves") {
+  Context context(cpu(2));
+  TowerGroupBase towers(context, adam({.second_moment = "towers"}).freeze("head.bias"), mlp());
+  const std::string before = towers.parameter_hash();
+  const auto good = [&] {
+    const TowerGradients g = towers.gradients(batch_of(context, 20), classify);
+    return average_gradients(g.towers, {.include_square = true, .weights = g.weights});
+  };
+  Device& d = context.device(0);
+  AveragedGradients a = good();
+  a.square[0].gradient = Tensor::zeros(Shape{3}, DType::f32, d);
+  CHECK_THROWS_WITH(towers.apply(a),
+                    Contains("square of '" + a.mean[0].variable + "'") && Contains("[3]"));
+  a = good();
+  a.square.pop_back();
+  CHECK_THROWS_WITH(towers.apply(a), Contains("include_square"));
+  a = good();
+  a.mean.emplace_back(Tensor::zeros(Shape{10}, DType::f32, d), "head.bias");
+  a.square.emplace_back(Tensor::zeros(Shape{10}, DType::f32, d), "head.bias");
+  CHECK_THROWS_WITH(towers.apply(a), Contains("head.bias"));
+  a = good();
+  a.mean[0].variable = "nobody";
+  CHECK_THROWS_WITH(towers.apply(a), Contains("nobody") && Contains("a variable of the model"));
+  CHECK(towers.parameter_hash() == before);
+  CHECK(towers.apply(good()).update == 1);
+}
+
+TEST_CASE("a unit of weight 0 contributes nothing, not even its NaN") {
+  for (const Variables v : {Variables::shared, Variables::replicated})
+    for (const std::int64_t k : {1, 2}) {
+      Context context(cpu(3)), two(cpu(1));
+      const Optimizer o =
+          momentum({.lr = 0.1}).with_statistics(Statistics::squares).accumulating(k);
+      TowerGroupBase towers(context, o, mlp(), {.variables = v});
+      const auto fn = [](Module& m, const Batch& b, Step& s) {
+        Loss loss = classify(m, b, s);
+        if (s.tower != 1) return loss;
+        loss.mean = mul(loss.mean, scalar(std::numeric_limits<double>::infinity(), loss.mean));
+        loss.weight = scalar(0, loss.mean);
+        return loss;
+      };
+      const Report r = towers.step(batch_of(context, 30), fn);
+      CHECK(r.weight == 20);
+      CHECK(r.units == 2 * k);
+      CHECK(std::isfinite(r.loss()));
+      CHECK(std::isfinite(r.unit_norm2));
+      for (const float x : towers.parameter("head.weight")) REQUIRE(std::isfinite(x));
+      const auto none = [](Module& m, const Batch& b, Step& s) {
+        Loss loss = classify(m, b, s);
+        loss.weight = scalar(0, loss.mean);
+        return loss;
+      };
+      CHECK_THROWS_AS(towers.step(batch_of(context, 30), none), NumericError);
+    }
+}
+
+TEST_CASE("the guard names only towers that took part") {
+  Context context(cpu(4));
+  TowerGroupBase towers(context, momentum(), mlp());
+  const auto poison = [](int tower) {
+    return [tower](Module& m, const Batch& b, Step& s) {
+      Loss loss = classify(m, b, s);
+      if (s.tower == tower) loss.mean = mul(loss.mean, scalar(std::nan(""), loss.mean));
+      return loss;
+    };
+  };
+  CHECK_THROWS_WITH(towers.step(batch_of(context, 40), poison(3)), Contains("on tower 3,"));
+  CHECK_THROWS_WITH(towers.step(batch_of(context, 2), poison(0)), Contains("on tower 0,"));
+}
+
+TEST_CASE("averaged() and squares() leave skipped variables out") {
+  Context context(cpu(2));
+  TowerGroupBase towers(context, momentum().with_statistics(Statistics::squares), mlp());
+  towers.step(batch_of(context, 20), classify);
+  CHECK(towers.squares().size() == 4);
+  const auto headless = [](Module& m, const Batch& b, Step&) {
+    const Tensor h = static_cast<Mlp&>(m).hidden(b["image"]);
+    return mse(h, Tensor::zeros(h.shape(), DType::f32, h.device()));
+  };
+  CHECK(towers.averaged(batch_of(context, 20), headless).size() == 2);
+  CHECK(towers.squares().size() == 2);
+}
+
+TEST_CASE("an average of parameters that are assigned starts at their values") {
+  Context context(cpu(2));
+  TowerGroupBase towers(context, momentum().with_ema(0.99).freeze("head.*"), mlp());
+  towers.set_parameter("head.bias", std::vector<float>(10, 5));
+  for (const GroupArray& a : towers.arrays())
+    if (a.kind == "ema" && a.variable == "head.bias") CHECK(a.values == std::vector<float>(10, 5));
+}
+
+TEST_CASE("replicated and lazy: an op that fails when it runs is an error, then the end") {
+  Context context(cpu(3, Executor::lazy));
+  {
+    TowerGroupBase towers(context, momentum(), mlp(), {.variables = Variables::replicated});
+    const auto failing = [](Module& m, const Batch& b, Step& s) {
+      Loss loss = classify(m, b, s);
+      if (s.tower == 1)
+        loss.mean.device().main().run({}, [] { throw std::runtime_error("kernel failed"); });
+      return loss;
+    };
+    CHECK_THROWS_AS(towers.step(batch_of(context, 30), failing), Error);
+    CHECK_THROWS_AS(towers.step(batch_of(context, 30), classify), CommError);
+  }
+  SUCCEED("the destructor returned");
+}
+
+TEST_CASE("weights far from 1 average like any others") {
+  Context context(cpu(2));
+  const auto pair = [&](int t, double v) {
+    return GradientList{{Tensor::from({v}, Shape{1}, DType::f32, context.device(t)), "w"}};
+  };
+  for (const double w : {1e-50, 1.0, 1e39, 1e300}) {
+    const AveragedGradients a =
+        average_gradients({pair(0, 1), pair(1, 3)}, {.include_square = true, .weights = {w, w}});
+    CHECK(a.mean[0].gradient.item() == Approx(2).epsilon(1e-6));
+    CHECK(a.square[0].gradient.item() == Approx(5).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a shape whose size overflows is an error") {
+  CHECK_THROWS_WITH((Shape{std::int64_t{1} << 32, std::int64_t{1} << 32}), Contains("too large"));
+}
