@@ -10,7 +10,7 @@ if [ ! -e build/release/build.ninja ]; then
   # The tests need Catch2, which a demo need not install; tests/run.sh turns them on again.
   cmake --preset release -DBELFRY_TESTS=OFF
 fi
-cmake --build build/release --target belfry_command -j "$(nproc)"
+cmake --build build/release --target belfry_command -j "${BELFRY_JOBS:-$(nproc)}"
 # A folder of its own for each run: the command refuses one that holds a run.
 exec build/release/bin/belfry train apps/configs/fashion-lenet.toml \
   --set "output=\"runs/fashion-lenet-$(date +%Y%m%d-%H%M%S)\"" "$@"

@@ -30,7 +30,8 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
   add_test(NAME ${target}_slow COMMAND ${target} "[slow]")
   set_tests_properties(${target} ${target}_slow PROPERTIES TIMEOUT 600
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
-  set_tests_properties(${target}_slow PROPERTIES LABELS slow)
+  # Alone: they measure times, or use both cores.
+  set_tests_properties(${target}_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
 endforeach()
 
 if(NOT BELFRY_SANITIZE AND TARGET belfry_command)

@@ -98,6 +98,13 @@ bool is_bare_key(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), plain);
 }
 
+// Places inside an argument help nobody: the message names the key.
+void forget_place(ConfigValue& value) {
+  value.place = {"--set", 0, 0};
+  if (auto* list = std::get_if<std::vector<ConfigValue>>(&value.data))
+    for (ConfigValue& item : *list) forget_place(item);
+}
+
 // The value of "--set key=text": TOML where it is TOML, else the text itself as a string. What
 // opens a quote, list or table must be complete.
 ConfigTables parse_set_value(std::string_view text, const std::string& key) {
@@ -168,7 +175,7 @@ ConfigTables parse_assignment(const std::string& assignment) {
     const std::string target = name.empty() ? table : path + name.substr(5);
     content.place = {"--set", 0, 0};
     for (auto& [inner, value] : content.keys) {
-      value.place = {"--set", 0, 0};
+      forget_place(value);
       out[target].keys[name.empty() ? key : inner] = std::move(value);
     }
     out[target].place = content.place;

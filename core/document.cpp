@@ -46,7 +46,7 @@ bool read(const ConfigValue& value, double* out, const KeyOptions&) {
 }
 bool read(const ConfigValue& value, std::string* out, const KeyOptions& options) {
   const auto* i = std::get_if<std::int64_t>(&value.data);
-  if (i && options.period) {
+  if (i && (options.period || options.index)) {
     *out = std::to_string(*i);
     return true;
   }
@@ -84,6 +84,16 @@ const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) 
   return value;
 }
 
+// How to write a number where a string is wanted; "" for other targets and values.
+template <class T>
+std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&) {
+  const auto* number = std::get_if<std::int64_t>(&bad.data);
+  if (number == nullptr) return "";
+  const std::string text = toml_text(std::to_string(*number));
+  if (std::is_same_v<T, std::string>) return "write it as a string: " + key + " = " + text;
+  return std::is_same_v<T, std::vector<std::string>> ? "write it as a string: " + text : "";
+}
+
 ErrorText at_place(const ConfigPlace& place, ErrorText text) {
   text.file = place.file;
   text.line = place.line;
@@ -108,6 +118,12 @@ struct Document::Impl {
   std::map<std::string, std::vector<BoundKey>> bound;  // by table
   std::map<std::string, std::map<std::string, std::string>> peeked;
 
+  struct Owners {
+    std::string kind;
+    std::vector<std::string> names;
+  };
+  std::map<std::pair<std::string, std::string>, Owners> owners;  // by table and key
+
   const ConfigValue* find(const std::string& table, const std::string& key) const;
   ConfigPlace place_of_table(const std::string& table) const;
   void add_fault(ErrorText fault);
@@ -117,6 +133,7 @@ struct Document::Impl {
   bool is_known_table(const std::string& table) const;
   void find_unknown();
   ErrorText unknown_key(const std::string& table, const std::string& key) const;
+  static std::string owners_text(const std::string& key, const Owners& owners);
   std::string suggestion(const std::string& table, const std::string& key) const;
   std::string text(bool comments) const;
 };
@@ -160,7 +177,8 @@ std::optional<BoundKey> Document::Impl::fill(const std::string& table, const Key
                            {.what = "key " + bare(join_key(table, key.name)),
                             .found = found_text(bad),
                             .expected = out.type,
-                            .fix = near.empty() ? "" : "did you mean '" + near + "'?"}));
+                            .fix = near.empty() ? quotes_hint(key.name, bad, parsed)
+                                                : "did you mean '" + near + "'?"}));
         return std::nullopt;
       }
       *target = std::move(parsed);
@@ -188,6 +206,14 @@ bool Document::Impl::is_known_table(const std::string& table) const {
   return std::any_of(order.begin(), order.end(), covers);
 }
 
+std::string Document::Impl::owners_text(const std::string& key, const Owners& owners) {
+  if (owners.names.size() == 1)
+    return bare(key) + " belongs to " + owners.kind + " " + bare(owners.names[0]);
+  std::string list;
+  for (const std::string& name : owners.names) list += (list.empty() ? " " : ", ") + name;
+  return bare(key) + " belongs to " + owners.kind + "s" + list;
+}
+
 std::string Document::Impl::suggestion(const std::string& table, const std::string& key) const {
   const std::vector<std::string> own = known_keys(table);
   const std::string near = nearest_name(key, own);
@@ -195,6 +221,8 @@ std::string Document::Impl::suggestion(const std::string& table, const std::stri
   if (std::equal(near.begin(), near.end(), key.begin(), key.end(), lower_equal))
     return "did you mean '" + near + "'?";
   if (is_known_table(join_key(table, key))) return "[" + join_key(table, key) + "] is a table";
+  if (const auto it = owners.find({table, key}); it != owners.end()) 
+    return owners_text(key, it->second);
   std::string elsewhere, near_elsewhere;
   for (const std::string& other : order) {
     const std::vector<std::string> names = known_keys(other);
@@ -295,6 +323,27 @@ void Document::set(const std::string& assignment) {
 }
 
 bool Document::has_table(const std::string& table) const { return impl_->tables.contains(table); }
+
+bool Document::differs(const std::string& table, const std::string& key,
+                       const std::string& other) const {
+  const ConfigValue* mine = impl_->find(table, key);
+  const ConfigValue* theirs = impl_->find(other, key);
+  if (mine == nullptr || theirs == nullptr) return mine != nullptr;
+  const auto* a = std::get_if<std::vector<ConfigValue>>(&mine->data);
+  const auto* b = std::get_if<std::vector<ConfigValue>>(&theirs->data);
+  if (a == nullptr || b == nullptr) return found_text(*mine) != found_text(*theirs);
+  return !std::equal(a->begin(), a->end(), b->begin(), b->end(), [](const auto& x, const auto& y) {
+    return found_text(x) == found_text(y);
+  });
+}
+
+void Document::note_owner(const std::string& table, const std::string& key,
+                          const std::string& kind, const std::string& owner) {
+  Impl::Owners& owners = impl_->owners[{table, key}];
+  owners.kind = kind;
+  if (std::find(owners.names.begin(), owners.names.end(), owner) == owners.names.end())
+    owners.names.push_back(owner);
+}
 
 std::string Document::peek_string(const std::string& table, const std::string& key,
                                   const std::string& fallback) {

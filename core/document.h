@@ -24,6 +24,12 @@ class Document {
   // Before bind().
   void set(const std::string& assignment);
   bool has_table(const std::string& table) const;  // "" is the top level
+  // Whether `table` gives `key` a value other than the one in table `other`.
+  bool differs(const std::string& table, const std::string& key, const std::string& other) const;
+  // Says that `key` would belong to `table` with another plug-in there, "model 'mlp'": for messages
+  // about unknown keys.
+  void note_owner(const std::string& table, const std::string& key, const std::string& kind,
+                  const std::string& owner);
   // The value of `table.key` when it is a string there, else `fallback`; marks the key as known.
   // This is how a plug-in's name is read before its schema is known.
   std::string peek_string(const std::string& table, const std::string& key,

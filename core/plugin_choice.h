@@ -17,7 +17,15 @@ auto choose_plugin(Document& document, const Registry& registry, const std::stri
   const auto& known = registry.table<Entry>();
   const std::string name = document.peek_string(table, "name", fallback);
   try {
-    return known.at(name, kind).make();
+    auto chosen = known.at(name, kind).make();
+    for (const auto& [other, entry] : known) {
+      if (other == name) continue;
+      Schema keys;
+      const auto plugin = entry.make();
+      plugin->declare(keys);
+      for (const Key& key : keys.keys()) document.note_owner(table, key.name, kind, other);
+    }
+    return chosen;
   } catch (const ConfigError& error) {
     std::string list;
     for (const std::string& one : known.names()) list += (list.empty() ? "" : ", ") + one;

@@ -45,6 +45,16 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       out = candidate;
     }
   }
+  if (!out.empty()) return out;
+  // "batch" for "batchsize", "learning_rate" for "learning": the longest that is all of the other.
+  std::size_t longest = 2;
+  for (const std::string& candidate : candidates) {
+    const std::string name = lower(candidate);
+    const std::size_t common = std::min(name.size(), wanted.size());
+    if (common <= longest || name.compare(0, common, wanted, 0, common) != 0) continue;
+    longest = common;
+    out = candidate;
+  }
   return out;
 }
 

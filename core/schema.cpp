@@ -78,6 +78,7 @@ std::string expected_text(const KeyTarget& target, const KeyOptions& options) {
     const bool list = std::is_same_v<T, std::vector<std::string>>;
     if (!options.choices.empty()) return (list ? "list, each " : "") + choices_text(options);
     if (options.period) return "a length such as \"500u\", \"2e\" or \"10krows\"";
+    if (options.index) return list ? "list of strings or integers" : "string or integer";
     return list ? "list of strings" : "string";
   };
   return std::visit(words, target);

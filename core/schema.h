@@ -18,6 +18,8 @@ struct KeyOptions {
   bool exclusive_min = false;
   bool exclusive_max = false;
   bool period = false;
+  bool index = false;  // a string, or strings, for which plain integers are accepted
+  bool path = false;   // a string, or strings, naming files that are read
   std::vector<std::string> choices{};
   std::string unit{};
   std::string help{};

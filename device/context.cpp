@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "belfry/core/error.h"
 
@@ -35,6 +36,10 @@ Context::Context(const ContextOptions& options) : options_(options), host_(make_
   if (n * options_.threads_per_tower > cores)
     logger().warn("{} towers x {} threads on {} cores: oversubscribed, throughput will suffer", n,
                   options_.threads_per_tower, cores);
+  if (options_.threads_per_tower > 1 && std::getenv("OMP_WAIT_POLICY") == nullptr &&
+      std::getenv("GOMP_SPINCOUNT") == nullptr)
+    logger().info(
+        "several threads a tower: set OMP_WAIT_POLICY=passive unless nothing else runs here");
   for (int i = 0; i < n; ++i)
     devices_.push_back(make_cpu_device(i, options_.threads_per_tower, options_.executor));
 }

@@ -24,7 +24,8 @@ std::string clip_fault(const Optimizer& o) {
     return "clip_limit = " + std::to_string(o.clip_limit) +
            " has no effect: set clip to 'value' or 'global_norm'";
   if (o.clip != Clip::none && !(o.clip_limit > 0))
-    return "clip_limit: found " + std::to_string(o.clip_limit) + ", expected a number > 0";
+    return std::string("clip = \"") + (o.clip == Clip::value ? "value" : "global_norm") +
+           "\" needs clip_limit: found " + std::to_string(o.clip_limit) + ", expected a number > 0";
   return "";
 }
 

@@ -40,7 +40,7 @@ LossFn classifier_loss(std::int64_t ignore) {
   };
 }
 
-TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placement)
+TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions session)
     : config_(std::move(config)) {
   context_ = std::make_unique<Context>(
       ContextOptions{.towers = config_.towers,
@@ -59,7 +59,11 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, bool log_placemen
   GroupOptions options;
   options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
   options.exchange_delay = config_.exchange_delay;
-  options.log_placement = log_placement;
+  options.log_placement = session.log_placement;
+  plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
+                      options.variables);
+  require_memory(plan_, available_memory());
+  if (session.plan_only) return;
   group_ = std::make_unique<TowerGroupBase>(
       *context_, config_.optimizer,
       [model, image, classes] { return model->build(image, classes); }, options);

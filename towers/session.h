@@ -3,21 +3,28 @@
 #include <memory>
 #include <string>
 
+#include "belfry/towers/memory_plan.h"
 #include "belfry/towers/train_config.h"
 #include "belfry/towers/trainer.h"
 
 namespace belfry {
 
+struct SessionOptions {
+  bool log_placement = false;
+  bool plan_only = false;  // no group: nothing is allocated for the model
+};
+
 // What a config becomes: devices, data, model, group. Built from the outside in, so that whatever
 // is wrong is thrown before anything is written. Owns everything. One thread.
 class TrainSession {
  public:
-  TrainSession(TrainConfig config, const Log& log, bool log_placement = false);
+  TrainSession(TrainConfig config, const Log& log, SessionOptions options = {});
   ~TrainSession();
 
   const TrainConfig& config() const { return config_; }
   Context& context() { return *context_; }
   TowerGroupBase& group() { return *group_; }
+  const MemoryPlan& plan() const { return plan_; }
   Loader& loader() { return *loader_; }
   const Dataset& data() const { return *data_; }
   Trainer trainer(TrainerOptions options);
@@ -36,7 +43,8 @@ class TrainSession {
   std::unique_ptr<Context> context_;
   std::shared_ptr<const Dataset> data_, test_, validation_;
   std::unique_ptr<Loader> loader_;
-  std::unique_ptr<TowerGroupBase> group_;
+  MemoryPlan plan_;
+  std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
 };
 
 // Cross-entropy and the figure "accuracy" of a Classifier on fields "image" and "label".

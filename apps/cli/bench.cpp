@@ -6,7 +6,8 @@
 #include "belfry/apps/cli/bench_internal.h"
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
-#include "belfry/core/atomic_file.h"
+#include "belfry/apps/cli/output_file.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/device/cpu/cpu_device.h"
 
 namespace belfry {
@@ -21,10 +22,10 @@ struct BenchArguments {
   std::string json;
 };
 
-void write_json(CliContext& context, const std::string& path, const Json& json) {
-  if (path.empty()) return;
-  write_file_atomically(path, json.dump(1) + "\n");
-  context.print("written to {}\n", path);
+void write_json(CliContext& context, const OutputFile& file, const Json& json) {
+  if (!file.wanted()) return;
+  file.write(json.dump(1) + "\n", context.io);
+  if (!file.to_stdout()) context.print("written to {}\n", file.path());
 }
 
 double median_of(std::vector<double> values) {
@@ -33,16 +34,19 @@ double median_of(std::vector<double> values) {
 }
 
 int bench_step(CliContext& context, const BenchArguments& arguments) {
+  const OutputFile file("--json", arguments.json, {});
+  const CliContext shown = beside(context, file.to_stdout());
   const BenchSetup& setup = arguments.setup;
   BenchRun run(context.registry, setup);
   const StepTimes times = run.measure(setup.updates);
   const double gemm = best_gemm_rate(setup.threads), step = times.median();
   const double rate = static_cast<double>(setup.batch) / step;
-  context.print("{} batch {}, {} towers x {} threads, {} updates\n", setup.model, setup.batch,
-                setup.towers, setup.threads, setup.updates);
-  context.print("step {:.3f} ms (spread {:.0f}%), {:.0f} samples/s, exposed {:.1f}%\n", 1e3 * step,
+  shown.print("{} batch {}, {} x {}, {}\n", setup.model, setup.batch, count_text(setup.towers, "tower"),
+ count_text(setup.threads, "thread"), count_text(setup.updates, "update"));
+  shown.print("step {:.3f} ms (spread {:.0f}%), {:.0f} samples/s, exposed {:.1f}%\n", 1e3 * step,
                 100 * times.spread(), rate, 100 * times.exposed);
-  context.print("best GEMM 512x512x512 on {} threads: {:.1f} GFLOP/s\n", setup.threads, gemm / 1e9);
+  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n",
+ count_text(setup.threads, "thread"), gemm / 1e9);
   Json json = {{"bench", "step"},
                {"model", setup.model},
                {"batch_rows", setup.batch},
@@ -55,12 +59,12 @@ int bench_step(CliContext& context, const BenchArguments& arguments) {
                {"best_gemm_flop_per_second", gemm}};
   if (const std::int64_t flops = run.matrix_product_flops(); flops > 0) {
     const double least = static_cast<double>(flops) / gemm / setup.towers;
-    context.print("its matrix products at that rate: {:.3f} ms; the step takes {:.2f} x as long\n",
+    shown.print("its matrix products at that rate: {:.3f} ms; the step takes {:.2f} x as long\n",
                   1e3 * least, step / least);
     json["matrix_product_flops"] = flops;
     json["step_over_matrix_products"] = step / least;
   }
-  write_json(context, arguments.json, json);
+  write_json(context, file, json);
   return kExitOk;
 }
 
@@ -116,15 +120,17 @@ std::vector<ScalingPoint> measure_scaling(const Registry& registry,
 }
 
 int bench_scaling(CliContext& context, BenchArguments arguments) {
+  const OutputFile file("--json", arguments.json, {});
+  const CliContext shown = beside(context, file.to_stdout());
   std::sort(arguments.towers.begin(), arguments.towers.end());
   const BenchSetup& setup = arguments.setup;
   const std::vector<ScalingPoint> points = measure_scaling(context.registry, arguments);
   const std::vector<double>& base = points.front().together;
   const double base_towers = points.front().towers;
-  context.print(
-      "weak scaling of {}: {} rows a tower and update, {} threads a tower, median of {} rounds\n",
-      setup.model, setup.batch, setup.threads, arguments.rounds);
-  context.print(
+  shown.print(
+      "weak scaling of {}: {} a tower and update, {} a tower, median of {}\n", setup.model,
+ count_text(setup.batch, "row"), count_text(setup.threads, "thread"), count_text(arguments.rounds, "round"));
+  shown.print(
       "towers  samples/s  per tower  speed-up  efficiency | independent runs: samples/s  "
       "efficiency\n");
   Json rows = Json::array();
@@ -132,7 +138,7 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
     const double rate = median_of(p.together), apart = median_of(p.apart);
     const double speedup = base_towers * median_ratio(p.together, base);
     const double ceiling = base_towers * median_ratio(p.apart, base) / p.towers;
-    context.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers,
+    shown.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers,
                   rate, rate / p.towers, speedup, 100 * speedup / p.towers, apart, 100 * ceiling);
     rows.push_back({{"towers", p.towers},
                     {"samples_per_second", rate},
@@ -142,11 +148,12 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
                     {"of_ceiling_share", median_ratio(p.together, p.apart)}});
   }
   const ScalingPoint& last = points.back();
-  context.print("{} towers reach {:.1f}% of {} independent runs\n", last.towers,
-                100 * median_ratio(last.together, last.apart), last.towers);
+  shown.print("{} {} {:.1f}% of {}\n", count_text(last.towers, "tower"), last.towers == 1 ? "reaches" : "reach",
+ 100 * median_ratio(last.together, last.apart), count_text(last.towers, "independent run"));
   const double gemm = best_gemm_rate(setup.threads);
-  context.print("best GEMM 512x512x512 on {} threads: {:.1f} GFLOP/s\n", setup.threads, gemm / 1e9);
-  write_json(context, arguments.json,
+  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n",
+ count_text(setup.threads, "thread"), gemm / 1e9);
+  write_json(context, file,
              {{"bench", "weak_scaling"},
               {"model", setup.model},
               {"rows_per_tower", setup.batch},
@@ -169,7 +176,7 @@ void declare_common(CLI::App& command, BenchArguments& arguments) {
   command.add_option("--updates", s.updates, "measured updates, after a warm-up of 5")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command.add_option("--json", arguments.json, "also write the figures to this file");
+  command.add_option("--json", arguments.json, "also write the figures to this file; -: stdout");
 }
 
 }  // namespace

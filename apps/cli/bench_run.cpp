@@ -56,6 +56,9 @@ BenchRun::BenchRun(const Registry& registry, const BenchSetup& setup) : setup_(s
       registry.table<ModelEntry>().at(setup.model, "model").make();
   loader_ = std::make_unique<Loader>(*context_, random_images(setup.batch),
                                      LoaderOptions{.batch = setup.batch, .shuffle = false});
+  require_memory(plan_memory(*model->build(Shape{kSide, kSide, 1}, kClasses), momentum({}),
+                             setup.towers, Variables::shared),
+                 available_memory());
   group_ =
       std::make_unique<TowerGroupBase>(*context_, momentum({.lr = 0.01, .momentum = 0.9}), [model] {
         return model->build(Shape{kSide, kSide, 1}, kClasses);

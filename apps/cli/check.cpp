@@ -10,29 +10,12 @@ namespace {
 
 double mebibytes(double bytes) { return bytes / (1 << 20); }
 
-// Bytes of each kind of array, and of what every tower has besides.
-void print_memory(CliContext& context, TrainSession& session) {
-  std::vector<std::pair<std::string, double>> kinds;
-  double parameters = 0, total = 0;
-  for (const GroupArray& a : session.group().arrays()) {
-    const double bytes = 4.0 * static_cast<double>(a.shape.size());
-    if (kinds.empty() || kinds.back().first != a.kind) kinds.emplace_back(a.kind, 0);
-    kinds.back().second += bytes;
-    if (a.kind == "parameter") parameters += bytes;
-  }
-  const int towers = session.context().towers();
-  const bool replicated = session.config().variables == "replicated";
+void print_memory(CliContext& context, const MemoryPlan& plan) {
   context.print("memory plan, without activations:\n");
-  for (const auto& [kind, bytes] : kinds) {
-    const bool copies = replicated && kind == "parameter" && towers > 1;
-    context.print("  {:<12} {:9.2f} MiB{}\n", kind, mebibytes(bytes),
-                  copies ? fmt::format(" x {} towers", towers) : "");
-    total += bytes * (copies ? towers : 1);
-  }
-  context.print("  {:<12} {:9.2f} MiB x {} towers\n", "gradient", mebibytes(parameters), towers);
-  total += parameters * towers + (towers > 1 ? parameters : 0);
-  if (towers > 1) context.print("  {:<12} {:9.2f} MiB\n", "mean", mebibytes(parameters));
-  context.print("  {:<12} {:9.2f} MiB\n", "total", mebibytes(total));
+  for (const MemoryPlan::Line& line : plan.lines)
+    context.print("  {:<12} {:9.2f} MiB{}\n", line.kind, mebibytes(line.bytes),
+                  line.copies > 1 ? fmt::format(" x {} towers", line.copies) : "");
+  context.print("  {:<12} {:9.2f} MiB\n", "total", mebibytes(plan.total()));
 }
 
 void print_shards(CliContext& context, TrainSession& session) {
@@ -54,16 +37,13 @@ void print_shards(CliContext& context, TrainSession& session) {
 }
 
 int check(CliContext& context, const ConfigArguments& arguments) {
-  TrainSession session(arguments.load(context.registry), context.log);
+  TrainSession session(arguments.load(context.registry), context.log, {.plan_only = true});
+  const MemoryPlan& plan = session.plan();
   context.print("{}\n", session.context().describe());
-  std::int64_t parameters = 0;
-  for (const GroupArray& a : session.group().arrays()) {
-    if (a.kind != "parameter") continue;
-    context.print("  {:<24} {}\n", a.variable, a.shape.text());
-    parameters += a.shape.size();
-  }
-  context.print("model {}: {} parameters\n", session.config().model_name, parameters);
-  print_memory(context, session);
+  for (const auto& [name, shape] : plan.variables)
+    context.print("  {:<24} {}\n", name, shape.text());
+  context.print("model {}: {:.0f} parameters\n", session.config().model_name, plan.parameters);
+  print_memory(context, plan);
   print_shards(context, session);
   context.print("{}: ok\n", arguments.path);
   return kExitOk;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <sstream>
 
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/device/context.h"
 #include "belfry/version.h"
 
 namespace belfry {
@@ -16,24 +20,40 @@ constexpr const char* kFooter =
     "Exit codes: 0 ok, 2 config or usage, 3 data, 4 gradient, 5 non-finite numbers, 6 checkpoint,\n"
     "7 device, 8 communication, 9 a tower's own error, 70 unexpected, 130 SIGINT, 143 SIGTERM.";
 
-// The library's log on the command's two outputs.
-Log command_log(const CliIo& io) {
-  return Log([io](LogLevel level, std::string_view text) {
-    if (level < LogLevel::warn)
-      io.out(std::string(text) + "\n");
-    else
-      io.err((level == LogLevel::warn ? "warning: " : "error: ") + std::string(text) + "\n");
-  });
-}
-
 void write_all(std::FILE* file, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file);
   std::fflush(file);
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+// Throws ConfigError with the nearest name when the first argument should be a command and is none;
+// then the same for the commands below it.
+void check_command(const CLI::App& app, std::span<const std::string> arguments,
+                   const std::string& kind) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (names.empty()) return;
+  const std::string all = " " + kind + "s: " + listed(names);
+  if (arguments.empty()) throw ConfigError("no " + kind + " is given." + all);
+  const std::string& word = arguments[0];
+  if (word.starts_with("-")) return;
+  if (std::find(names.begin(), names.end(), word) != names.end())
+    return check_command(*app.get_subcommand(word), arguments.subspan(1), word + " command");
+  const std::string near = nearest_name(word, names);
+  throw ConfigError("unknown " + kind + " '" + word + "'" +
+                    (near.empty() ? "." : "; did you mean '" + near + "'?") + all);
+}
+
 int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, const CliIo& io,
                   const int& code) {
   try {
+    check_command(app, arguments, "command");
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return code;
   } catch (const CLI::ParseError& error) {
@@ -51,7 +71,51 @@ int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, cons
   }
 }
 
+// "cpu:2" for "2", which is what people write first.
+void check_towers_flag(const std::string& towers) {
+  try {
+    parse_towers(towers);
+  } catch (const ConfigError& error) {
+    const bool number =
+        !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
+    throw ConfigError(ErrorText{.what = "--towers",
+                                .found = "'" + towers + "'",
+                                .expected = error.text().expected,
+                                .fix = number ? "did you mean cpu:" + towers + "?" : ""});
+  } catch (const DeviceError&) {
+    // Well-formed: the context says which device is missing.
+  }
+}
+
 }  // namespace
+
+Log command_log(const CliIo& io) {
+  return Log([io](LogLevel level, std::string_view text) {
+    if (level < LogLevel::warn)
+      io.out(std::string(text) + "\n");
+    else
+      io.err((level == LogLevel::warn ? "warning: " : "error: ") + std::string(text) + "\n");
+  });
+}
+
+CliContext beside(const CliContext& context, bool aside) {
+  CliContext out = context;
+  if (!aside) return out;
+  out.io.out = out.io.err;
+  out.log = command_log(out.io);
+  return out;
+}
+
+std::vector<std::string> ConfigArguments::inputs(const TrainConfig& config) const {
+  std::vector<std::string> out{path};
+  const auto add = [&](const DataSource& source) {
+    for (const std::string& file : source.files) out.push_back(path_in(config.base, file));
+  };
+  add(config.data);
+  if (config.test) add(*config.test);
+  if (config.validation) add(*config.validation);
+  return out;
+}
 
 void ConfigArguments::declare(CLI::App& command) {
   command.add_option("config", path, "TOML file")->required();
@@ -64,6 +128,7 @@ void ConfigArguments::declare(CLI::App& command) {
 TrainConfig ConfigArguments::load(const Registry& registry) const {
   Document document = Document::from_file(path);
   for (const std::string& assignment : assignments) document.set(assignment);
+  if (!towers.empty()) check_towers_flag(towers);
   if (!towers.empty()) document.set("towers=\"" + towers + "\"");
   return TrainConfig::load(std::move(document), registry);
 }

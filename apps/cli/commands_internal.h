@@ -14,7 +14,7 @@ namespace belfry {
 // What every command gets.
 struct CliContext {
   const Registry& registry;
-  const CliIo& io;
+  CliIo io;
   Log log;
 
   void put(std::string_view text) const { io.out(text); }
@@ -24,6 +24,12 @@ struct CliContext {
   }
 };
 
+// The library's log on the command's two outputs.
+Log command_log(const CliIo& io);
+
+// Prints to stderr where `aside`: for a command whose result takes stdout.
+CliContext beside(const CliContext& context, bool aside);
+
 // The config file, --set, --towers and --output of a command.
 struct ConfigArguments {
   std::string path;
@@ -32,7 +38,12 @@ struct ConfigArguments {
 
   void declare(CLI::App& command);
   TrainConfig load(const Registry& registry) const;
+  // The files a run reads: the config and its data.
+  std::vector<std::string> inputs(const TrainConfig& config) const;
 };
+
+// Throws CheckpointError "PATH does not exist".
+void require_path(const std::string& path);
 
 // Each adds its subcommand; what the callback returns through `code` is the exit code.
 using AddCommand = void (*)(CLI::App& app, CliContext& context, int& code);

@@ -5,7 +5,7 @@
 
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
-#include "belfry/core/atomic_file.h"
+#include "belfry/apps/cli/output_file.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
 #include "belfry/towers/session.h"
@@ -69,8 +69,10 @@ std::string predictions(TrainSession& session, bool ema) {
   return out;
 }
 
-int eval(CliContext& context, const EvalArguments& arguments) {
-  TrainConfig config = arguments.config.load(context.registry);
+int eval(CliContext& outer, const EvalArguments& arguments) {
+  TrainConfig config = arguments.config.load(outer.registry);
+  const OutputFile file("--predictions", arguments.predictions, arguments.config.inputs(config));
+  const CliContext context = beside(outer, file.to_stdout());
   if (arguments.ema && !(config.optimizer.ema > 0))
     throw ConfigError(
         ErrorText{.what = "--ema needs averaged parameters", .found = "optimizer.ema = 0"});
@@ -79,6 +81,7 @@ int eval(CliContext& context, const EvalArguments& arguments) {
     throw ConfigError(ErrorText{.what = "nothing to evaluate",
                                 .found = "no output folder in the config",
                                 .fix = "give --checkpoint PATH"});
+  require_path(where);
   const bool fallback = config.fallback;
   TrainSession session(std::move(config), context.log);
   session.test_data();
@@ -90,9 +93,9 @@ int eval(CliContext& context, const EvalArguments& arguments) {
       fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
-  if (!arguments.predictions.empty()) {
-    write_file_atomically(arguments.predictions, predictions(session, arguments.ema));
-    context.print("predictions written to {}\n", arguments.predictions);
+  if (file.wanted()) {
+    file.write(predictions(session, arguments.ema), outer.io);
+    if (!file.to_stdout()) context.print("predictions written to {}\n", file.path());
   }
   return kExitOk;
 }
@@ -107,7 +110,7 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
   command->add_option("--checkpoint", arguments->checkpoint,
                       "a checkpoint or a folder of them; default: the output folder");
   command->add_option("--predictions", arguments->predictions,
-                      "CSV file of row, label, prediction, probability");
+                      "CSV file of row, label, prediction, probability; -: stdout");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });
 }

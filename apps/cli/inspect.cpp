@@ -25,8 +25,19 @@ std::string norm_text(const safetensors::Reader& reader, const safetensors::Entr
   return fmt::format("norm {:.6g}", std::sqrt(sum));
 }
 
+safetensors::Reader open_tensors(const std::string& path) {
+  try {
+    return safetensors::Reader(path);
+  } catch (const CheckpointError&) {
+    if (std::filesystem::path(path).extension() == ".safetensors") throw;
+    throw CheckpointError(ErrorText{.what = "not a .safetensors file",
+                                    .fix = "name a checkpoint, a folder of them or such a file",
+                                    .file = path});
+  }
+}
+
 void print_tensors(CliContext& context, const std::string& path) {
-  const safetensors::Reader reader(path);
+  const safetensors::Reader reader = open_tensors(path);
   context.print("{}: {} tensors\n", path, reader.entries().size());
   for (const safetensors::Entry& e : reader.entries())
     context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, safetensors::shape_text(e.shape),
@@ -46,6 +57,7 @@ void print_manifest(CliContext& context, const std::string& path, const Manifest
 }
 
 int inspect(CliContext& context, const std::string& path) {
+  require_path(path);
   if (std::filesystem::is_regular_file(path)) {
     print_tensors(context, path);
     return kExitOk;
@@ -56,6 +68,12 @@ int inspect(CliContext& context, const std::string& path) {
 }
 
 }  // namespace
+
+void require_path(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code))
+    throw CheckpointError(ErrorText{.what = path + " does not exist"});
+}
 
 void add_inspect(CLI::App& app, CliContext& context, int& code) {
   CLI::App* const command =

@@ -5,6 +5,7 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/signals_internal.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -17,16 +18,13 @@ struct TrainArguments {
 };
 
 void print_start(CliContext& context, TrainSession& session) {
-  std::int64_t parameters = 0;
-  const auto arrays = session.group().arrays();
-  for (const GroupArray& a : arrays)
-    if (a.kind == "parameter") parameters += a.shape.size();
   const LoaderOptions& o = session.loader().options();
   context.print("{}\n", session.context().describe());
   context.print(
-      "model {}: {} parameters in {} variables; batch {}, {} updates an epoch, {} epochs\n",
-      session.config().model_name, parameters, session.group().variable_names().size(), o.batch,
-      session.loader().batches_per_epoch(), o.epochs);
+      "model {}: {:.0f} parameters in {}; batch {}, {} an epoch, {}\n",
+      session.config().model_name, session.plan().parameters,
+      count_text(static_cast<std::int64_t>(session.plan().variables.size()), "variable"), o.batch,
+      count_text(session.loader().batches_per_epoch(), "update"), count_text(o.epochs, "epoch"));
   if (session.config().output.empty()) context.print("no output folder: nothing will be saved\n");
 }
 
@@ -37,15 +35,29 @@ void print_test(CliContext& context, TrainSession& session, bool ema) {
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
 }
 
+// Flags that would silently do nothing.
+void check_resume(const TrainArguments& arguments, const TrainConfig& config) {
+  if (arguments.partial && !arguments.resuming)
+    throw ConfigError(ErrorText{.what = "--partial needs --resume",
+                                .found = "a fresh run",
+                                .fix = "add --resume or --resume PATH"});
+  if (arguments.resuming && config.output.empty())
+    throw ConfigError(ErrorText{.what = "--resume needs an output folder to go on in",
+                                .found = "output = \"\"",
+                                .fix = "set output in the config"});
+}
+
 int train(CliContext& context, const TrainArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
+  check_resume(arguments, config);
   if (arguments.print_config) {
     context.put(config.described);
     return kExitOk;
   }
   std::optional<SignalWatch> watch;  // before the work starts: a signal while data is read counts
   if (!context.io.signal) watch.emplace();
-  TrainSession session(std::move(config), context.log, arguments.log_placement);
+  TrainSession session(std::move(config), context.log,
+                       {.log_placement = arguments.log_placement});
   print_start(context, session);
   TrainerOptions options;
   options.resume = !arguments.resuming        ? ""

@@ -177,13 +177,17 @@ TEST_CASE(
 
 TEST_CASE("loader: buffers are reused, so a long run takes no new memory") {
   Context context({.towers = "cpu:1"});
+  const auto requests = [&] {
+    return context.device(0).arena(MemoryKind::pinned).stats().system_requests;
+  };
   for (const std::int64_t prefetch : {0, 2}) {
+    const std::size_t before = requests();
     Loader loader(context, numbered(64), {.batch = 8, .epochs = 50, .prefetch = prefetch});
     Batch b;
-    for (int i = 0; i < 40; ++i) REQUIRE(loader.next(b));
-    const std::size_t before = context.device(0).arena(MemoryKind::pinned).stats().system_requests;
     while (loader.next(b)) CHECK(b.rows == 8);
-    CHECK(context.device(0).arena(MemoryKind::pinned).stats().system_requests == before);
+    // Of 400 batches at most these live at once: prefetched, being read, handed over, in use.
+    const auto live = static_cast<std::size_t>(prefetch + 3);
+    CHECK(requests() - before <= live * loader.dataset().fields().size());
   }
   CHECK(context.device(0).arena(MemoryKind::pinned).stats().live_bytes == 0);
 }

@@ -176,12 +176,12 @@ TEST_CASE("a partial load: no step count without its state, under another rule o
   Checkpoint(folder / "c", saved).save();
   TowerGroupBase other(context, adam(), named({"a", "b"}));
   other.set_clocks({.steps = {{"b", 3}}});
-  fill(other, "m", "b", 1);
+  fill(other, "mean", "b", 1);
   Checkpoint(folder / "c", other).load({.partial = true});
   CHECK(steps_of(other, "a") == 0);
   CHECK(steps_of(other, "b") == 0);
   CHECK(other.clocks().attempts == 6);
-  CHECK(values_of(other, "m", "b") == std::vector<float>(2, 0.f));
+  CHECK(values_of(other, "mean", "b") == std::vector<float>(2, 0.f));
   TowerGroupBase more(context, lin_momentum(), named({"a", "c"}));
   more.set_clocks({.steps = {{"a", 1}, {"c", 9}}});
   fill(more, "velocity", "c", 1);

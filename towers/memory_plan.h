@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "belfry/allreduce/mover.h"
+#include "belfry/autodiff/module.h"
+#include "belfry/optim/optimizer.h"
+
+namespace belfry {
+
+// What a group will allocate, without activations, known from a module that has no memory yet.
+// Sizes are doubles: those of an impossible model do not fit 64 bits.
+struct MemoryPlan {
+  struct Line {
+    std::string kind;  // "parameter", "gradient", "mean", a state's name, "ema"
+    double bytes = 0;  // of one copy
+    int copies = 1;
+  };
+  std::vector<std::pair<std::string, Shape>> variables;  // as constructed
+  double parameters = 0;
+  int towers = 1;
+  std::vector<Line> lines;
+  double total() const;  // bytes
+};
+
+MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int towers,
+                       Variables variables);
+
+// Bytes this process may still take: MemAvailable, or the control group's limit where that is
+// lower; infinity where neither can be read.
+double available_memory();
+
+// Throws ConfigError with both numbers when the plan does not fit into `available` bytes.
+void require_memory(const MemoryPlan& plan, double available);
+
+}  // namespace belfry
