@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include "belfry/allreduce/fold_types.h"
+#include "belfry/allreduce/shape_mean.kernel.h"
 #include "belfry/allreduce/tree.kernel.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
-
-constexpr const char* fold_name(int n) {
-  constexpr const char* kNames[] = {"fold_any", "fold_1", "fold_2", "fold_3", "fold_4",
-                                    "fold_5",   "fold_6", "fold_7", "fold_8"};
-  return kNames[n];
-}
 
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
 // segment. Arrays begin at element `origin`, the mean (scratch memory, or a lone source itself) at
@@ -80,7 +74,7 @@ struct FoldSegments {
               seg.size, [&](std::size_t i) { return out[i] - out[i] == 0 ? 0.f : 1.f; });
       }
       st.clipped = st.raw;
-      if (config.shaped) shape(team, seg.size, p, param + from, out, st);
+      if (config.shaped) shape_mean(team, seg.size, config, p, param + from, out, st);
     }
     if (config.statistics) team.each(1, [&](std::size_t) { stats[row] = st; });
   }
@@ -100,24 +94,6 @@ struct FoldSegments {
     if (square == nullptr) return team.template sum<float>(size, q);
     team.each(size, [&](std::size_t i) { square[from + i] = q(i); });
     return team.template sum<float>(size, [&](std::size_t i) { return square[from + i]; });
-  }
-
-  template <class Team>
-  BELFRY_HD void shape(Team& team, std::size_t size, const FoldPlan& p, const float* theta,
-                       float* out, SegmentStats& st) const {
-    const float limit = config.value_clip;
-    if (p.l2 != 0)
-      st.theta = 0.5f * p.l2 *
-                 team.template sum<float>(size, [&](std::size_t i) { return theta[i] * theta[i]; });
-    team.each(size, [&](std::size_t i) {
-      float m = out[i];
-      if (p.l2 != 0) m += p.l2 * theta[i];
-      m *= p.multiplier;
-      if (limit > 0) m = m > limit ? limit : (m < -limit ? -limit : m);
-      out[i] = m;
-    });
-    if (config.statistics)
-      st.clipped = team.template sum<float>(size, [&](std::size_t i) { return out[i] * out[i]; });
   }
 
   void touches(Touches& t, std::size_t rows) const {

@@ -48,4 +48,11 @@ struct FoldConfig {
   bool shaped = false;      // l2, a multiplier or value clipping acts somewhere
 };
 
+// The fold's kernel for n sources; 0 is the one for any number.
+constexpr const char* fold_name(int n) {
+  constexpr const char* kNames[] = {"fold_any", "fold_1", "fold_2", "fold_3", "fold_4",
+                                    "fold_5",   "fold_6", "fold_7", "fold_8"};
+  return kNames[n];
+}
+
 }  // namespace belfry

@@ -75,7 +75,6 @@ class Tape {
     bool claimed = false;  // somebody writes the first term
     DeviceId grad_device{};
   };
-  // -1 for a constant; throws GradientError for a value of another tape, alive or not.
   int number_of(const char* op, const Tensor& t) const;
   int add_value(const Tensor& t, int producer, GradSink* sink);
   void record_values(const char* op, std::vector<int> inputs, Tensor& output, BackwardFn backward);

@@ -136,7 +136,8 @@ void Trainer::resume(TrainRun& run, const std::string& path) {
   const std::int64_t start = batch_start(loader_, saved.run.position);
   if (start != saved.run.position)
     run.log().warn("{} rows of this epoch are trained again", saved.run.position - start);
-  loader_.seek(start);
+  const std::int64_t end = loader_.options().epochs * loader_.dataset().rows();
+  loader_.seek(std::min(start, end));  // fewer epochs than were trained: nothing is left to do
   run.resumed = true;
   run.rows = saved.run.rows;
   for (const auto& hook : run.hooks)

@@ -252,7 +252,7 @@ TEST_CASE("B56 other versions, garbage and huge lengths are CheckpointErrors tha
     std::string text = manifest;
     const std::size_t at = text.find(from);
     REQUIRE(at != text.npos);
-    write_text(folder / "c/manifest.json", text.replace(at, from.size(), to));
+    write_text(folder / "c/manifest.json", Manifest::sealed(text.replace(at, from.size(), to)));
     return text_of([&] { Checkpoint(folder / "c", run.group).load(); });
   };
   CHECK_THAT(with("\"format\": 1", "\"format\": 2"), Contains("newer") && Contains("format 2") &&

@@ -65,7 +65,7 @@ std::string refusal(const std::function<void()>& call) {
 void change_manifest(const std::string& folder, const std::function<void(nlohmann::json&)>& f) {
   auto json = nlohmann::json::parse(read_text(folder + "/manifest.json"));
   f(json);
-  write_text(folder + "/manifest.json", json.dump());
+  write_text(folder + "/manifest.json", Manifest::sealed(json.dump()));
 }
 
 // LIN whose loss is not a number at some updates.
@@ -374,4 +374,67 @@ TEST_CASE("what the progress output throws does not replace the error that ends 
     if (text == "\n") throw std::runtime_error("the output is closed");
   };
   CHECK_THROWS_AS(run.train(options, {make_hook("progress")}, nan_at({2})), NumericError);
+}
+
+TEST_CASE("a checkpoint replaces a checkpoint or nothing, and never somebody's folder or file") {
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  std::filesystem::create_directories(folder / "mine/sub");
+  write_text(folder / "mine/sub/precious.txt", "keep");
+  write_text(folder / "file", "keep");
+  std::filesystem::create_directory_symlink(folder / "mine", folder / "link");
+  const auto before = contents(folder.path());
+  for (const char* name : {"mine", "file", "link"})
+    CHECK_THAT(refusal([&] { Checkpoint(folder / name, run.group).save(); }),
+               Contains("cannot save a checkpoint here") && Contains(name));
+  CHECK(contents(folder.path()) == before);
+  std::filesystem::create_directory(folder / "empty");
+  for (int i = 0; i < 2; ++i) Checkpoint(folder / "empty", run.group).save();
+  CHECK(Checkpoint(folder / "empty", run.group).load().rule == "momentum");
+}
+
+TEST_CASE("every flipped bit of a manifest is found") {
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  Checkpoint(folder / "c", run.group).save();
+  const std::string manifest = read_text(folder / "c/manifest.json");
+  const std::string before = run.group.parameter_hash();
+  for (std::size_t i = 0; i < manifest.size(); ++i) {
+    std::string text = manifest;
+    text[i] = static_cast<char>(text[i] ^ (1 << (i % 7)));
+    // White space outside of strings carries nothing.
+    const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+    if (blank(text[i]) && blank(manifest[i])) continue;
+    write_text(folder / "c/manifest.json", text);
+    CAPTURE(i, text[i], manifest[i]);
+    REQUIRE(refusal([&] { Checkpoint(folder / "c", run.group).load(); }) != "no CheckpointError");
+  }
+  CHECK(run.group.parameter_hash() == before);
+}
+
+TEST_CASE("a newest checkpoint without its manifest is damage, not an older run") {
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  for (const int update : {1, 2})
+    Checkpoint(checkpoint_path(folder.path(), update), run.group).save();
+  std::filesystem::remove(folder / "step_2/manifest.json");
+  CHECK_THAT(refusal([&] { newest_checkpoint(folder.path(), false, {}); }),
+             Contains("step_2") && Contains("no manifest.json"));
+  CHECK(newest_checkpoint(folder.path(), true, {}) == checkpoint_path(folder.path(), 1));
+  prune_checkpoints(folder.path(), 1, 5);
+  CHECK(std::filesystem::exists(folder / "step_2"));  // what is no checkpoint is not removed
+}
+
+TEST_CASE("resuming with fewer epochs than were trained has nothing to do") {
+  const TestFolder folder;
+  TrainerOptions options;
+  options.output = folder / "run";
+  LinRun first(1, 3, lin_momentum());
+  first.train(options, {make_hook("checkpoint", "every = \"1e\"")});
+  options.resume = "newest";
+  LinRun second(1, 2, lin_momentum());
+  const TrainResult result = second.train(options, {make_hook("checkpoint", "every = \"1e\"")});
+  CHECK(result.complete);
+  CHECK(result.updates == 0);
+  CHECK(second.group.clocks().update == 3);
 }

@@ -192,12 +192,32 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+// Only a checkpoint, or an empty folder, may be replaced.
+void refuse_foreign(const std::string& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, status))) return;
+  const bool folder =
+      std::filesystem::is_directory(path, status) && !std::filesystem::is_symlink(path, status);
+  if (folder && std::filesystem::is_empty(path, status)) return;
+  if (folder && std::filesystem::exists(path + "/" + kManifestFile)) {
+    read_manifest(path);
+    return;
+  }
+  throw CheckpointError(
+      ErrorText{.what = "cannot save a checkpoint here",
+                .found = folder ? "a folder that is no checkpoint" : "something that is no folder",
+                .expected = "nothing, an empty folder or a checkpoint",
+                .fix = "nothing was changed; use another path",
+                .file = path});
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
     : path_(std::move(path)), group_(group), files_(files) {}
 
 void Checkpoint::save(const RunState& run) {
+  refuse_foreign(path_);
   make_directories(std::filesystem::path(path_).parent_path().string(), files_);
   const std::vector<GroupArray> arrays = group_.arrays();
   std::vector<const GroupArray*> model, optimizer;

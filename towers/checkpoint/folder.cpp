@@ -42,7 +42,7 @@ std::vector<std::int64_t> list_checkpoints(const std::string& folder) {
   std::error_code status;
   for (fs::directory_iterator it(folder, status), end; !status && it != end; it.increment(status)) {
     const auto number = step_number(it->path().filename().string());
-    if (number && fs::exists(it->path() / "manifest.json")) out.push_back(*number);
+    if (number && it->is_directory(status)) out.push_back(*number);
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -75,7 +75,10 @@ std::string find_checkpoint(const std::string& path, bool fallback, const Log& l
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_t saved,
                        FileOps& files) {
   std::vector<std::int64_t> updates = list_checkpoints(folder);
-  std::erase_if(updates, [saved](std::int64_t update) { return update > saved; });
+  std::erase_if(updates, [&](std::int64_t update) {
+    return update > saved ||
+           !fs::exists(fs::path(checkpoint_path(folder, update)) / "manifest.json");
+  });
   const auto extra = static_cast<std::int64_t>(updates.size()) - keep;
   std::string fault, where;
   for (std::int64_t i = 0; i < extra; ++i) {

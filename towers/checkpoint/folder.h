@@ -12,8 +12,8 @@ namespace belfry {
 // `folder`/step_<update>.
 std::string checkpoint_path(const std::string& folder, std::int64_t update);
 
-// The updates that step_<update> folders exist of, in order of number. Other names, and folders
-// without a manifest, do not count.
+// The updates that step_<update> folders exist of, in order of number; one without a manifest is a
+// damaged checkpoint, or somebody's own folder. Other names do not count.
 std::vector<std::int64_t> list_checkpoints(const std::string& folder);
 
 // The path of the newest checkpoint, checked. A damaged one is a CheckpointError, or with

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
 #include "belfry/version.h"
 
@@ -116,7 +118,30 @@ void check_format(const Json& json, const std::string& path) {
                 .file = path});
 }
 
+constexpr const char* kChecksum = "manifest_xxh3";  // of the rest of the manifest
+
+std::string rest_checksum(Json json) {
+  json.erase(kChecksum);
+  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  return checksum_hex(std::as_bytes(std::span(text)));
+}
+
+void check_checksum(const Json& json, const std::string& path) {
+  const std::string found = json.at(kChecksum).get<std::string>(), expected = rest_checksum(json);
+  if (found != expected)
+    throw CheckpointError(ErrorText{.what = "the manifest is damaged",
+                                    .found = "checksum " + found,
+                                    .expected = expected + " for what it says",
+                                    .file = path});
+}
+
 }  // namespace
+
+std::string Manifest::sealed(const std::string& json_text) {
+  Json json = Json::parse(json_text);
+  json[kChecksum] = rest_checksum(json);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string Manifest::text() const {
   Json list = Json::array();
@@ -132,7 +157,7 @@ std::string Manifest::text() const {
                      {"clocks", clocks_json(clocks)},
                      {"run", run_json(run)},
                      {"files", list}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return sealed(json.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 Manifest Manifest::parse(const std::string& text, const std::string& path) {
@@ -149,6 +174,7 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
                      : kind->is_string() ? kind->dump()
                                          : std::string("\"kind\" is of type ") + kind->type_name());
     check_format(json, path);
+    check_checksum(json, path);
     out.versions = json.at("versions").get<std::map<std::string, std::string>>();
     out.rule = json.at("optimizer").get<std::string>();
     out.seed = json.at("seed").get<std::uint64_t>();
