@@ -221,7 +221,7 @@ std::string Document::Impl::suggestion(const std::string& table, const std::stri
   if (std::equal(near.begin(), near.end(), key.begin(), key.end(), lower_equal))
     return "did you mean '" + near + "'?";
   if (is_known_table(join_key(table, key))) return "[" + join_key(table, key) + "] is a table";
-  if (const auto it = owners.find({table, key}); it != owners.end()) 
+  if (const auto it = owners.find({table, key}); it != owners.end())
     return owners_text(key, it->second);
   std::string elsewhere, near_elsewhere;
   for (const std::string& other : order) {
@@ -332,13 +332,12 @@ bool Document::differs(const std::string& table, const std::string& key,
   const auto* a = std::get_if<std::vector<ConfigValue>>(&mine->data);
   const auto* b = std::get_if<std::vector<ConfigValue>>(&theirs->data);
   if (a == nullptr || b == nullptr) return found_text(*mine) != found_text(*theirs);
-  return !std::equal(a->begin(), a->end(), b->begin(), b->end(), [](const auto& x, const auto& y) {
-    return found_text(x) == found_text(y);
-  });
+  return !std::equal(a->begin(), a->end(), b->begin(), b->end(),
+                     [](const auto& x, const auto& y) { return found_text(x) == found_text(y); });
 }
 
-void Document::note_owner(const std::string& table, const std::string& key,
-                          const std::string& kind, const std::string& owner) {
+void Document::note_owner(const std::string& table, const std::string& key, const std::string& kind,
+                          const std::string& owner) {
   Impl::Owners& owners = impl_->owners[{table, key}];
   owners.kind = kind;
   if (std::find(owners.names.begin(), owners.names.end(), owner) == owners.names.end())

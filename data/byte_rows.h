@@ -21,6 +21,7 @@ class ByteImages : public Dataset {
     std::int64_t classes = 0;
     std::vector<double> mean, stddev;  // one for all channels, or one a channel
     std::string kind;                  // for describe()
+    std::string warning{};
   };
   explicit ByteImages(Content content);
 
@@ -29,6 +30,7 @@ class ByteImages : public Dataset {
   std::int64_t classes() const override { return content_.classes; }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override;
   std::string describe() const override;
+  std::string warning() const override { return content_.warning; }
 
  private:
   Content content_;

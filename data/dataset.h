@@ -33,6 +33,8 @@ class Dataset {
   virtual std::int64_t classes() const { return 0; }
   virtual std::string describe()
       const = 0;  // "idx: 60000 rows, image [28, 28, 1] f32, label, 10 classes"
+  // What is odd about the rows though it may be meant, for a log; "" for nothing.
+  virtual std::string warning() const { return ""; }
 };
 
 // Reads one kind of data set from its config table. `split` is the table it came from, for

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "belfry/core/error.h"
 #include "belfry/data/byte_file.h"
@@ -54,6 +55,18 @@ struct LabelBounds {
   std::int64_t smallest, largest;
 };
 
+// Where the first row with this label is: line, else row.
+std::string place_of(const std::string& file, std::int64_t row,
+                     const std::function<std::int64_t(std::int64_t)>& line_of) {
+  return line_of ? file + ":" + std::to_string(line_of(row)) : file + " row " + std::to_string(row);
+}
+
+std::int64_t row_of(std::int64_t wanted, const std::function<std::int64_t(std::int64_t)>& label) {
+  std::int64_t row = 0;
+  while (label(row) != wanted) ++row;
+  return row;
+}
+
 LabelBounds bounds(std::int64_t rows, std::int64_t ignore,
                    const std::function<std::int64_t(std::int64_t)>& label) {
   LabelBounds b{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
@@ -74,6 +87,16 @@ std::int64_t check_labels(const std::string& file, std::int64_t rows, const Labe
   const bool none = seen.smallest > seen.largest;
   const std::int64_t classes =
       options.classes > 0 ? options.classes : (none ? 0 : seen.largest + 1);
+  if (!none && options.classes == 0 && seen.largest >= kMostClasses) {
+    const std::int64_t row = row_of(seen.largest, label);
+    throw DataError(ErrorText{
+        .what = "a label is too large to be a class number",
+        .found = "label " + std::to_string(seen.largest) + " in row " + std::to_string(row),
+        .expected = "labels below " + std::to_string(kMostClasses),
+        .fix = "correct the row or name the right label column; set data.classes if that is meant",
+        .file = file,
+        .line = line_of ? line_of(row) : 0});
+  }
   if (none || (seen.smallest >= 0 && seen.largest < classes)) return classes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t v = label(r);
@@ -91,6 +114,40 @@ std::int64_t check_labels(const std::string& file, std::int64_t rows, const Labe
         .line = line_of ? line_of(r) : 0});
   }
   return classes;
+}
+
+std::string label_gaps(const std::string& file, std::int64_t rows, const LabelOptions& options,
+                       const std::function<std::int64_t(std::int64_t)>& label,
+                       const std::function<std::int64_t(std::int64_t)>& line_of) {
+  const LabelBounds seen = bounds(rows, options.ignore, label);
+  if (options.classes > 0 || seen.smallest > seen.largest || seen.smallest < 0) return "";
+  std::vector<bool> used(static_cast<std::size_t>(seen.largest) + 1);
+  for (std::int64_t r = 0; r < rows; ++r)
+    if (const std::int64_t v = label(r); v != options.ignore)
+      used[static_cast<std::size_t>(v)] = true;
+  const auto missing = std::count(used.begin(), used.end(), false);
+  if (missing == 0) return "";
+  if (missing == 1 && !used[0] && used.size() > 2)
+    return file + ": class 0 has no rows; labels look like 1.." + std::to_string(seen.largest) +
+           ", they should start at 0";
+  std::string list;
+  constexpr int kShown = 8;
+  int spans = 0;
+  for (std::size_t c = 0; c < used.size(); ++c) {
+    if (used[c]) continue;
+    std::size_t last = c;
+    while (!used[last + 1]) ++last;  // the largest label is used
+    if (++spans <= kShown)
+      list += (spans == 1 ? "" : ", ") + std::to_string(c) +
+              (last > c ? ".." + std::to_string(last) : "");
+    c = last;
+  }
+  if (spans > kShown) list += ", ...";
+  return std::string(missing == 1 ? "class " : "classes ") + list +
+         (missing == 1 ? " has" : " have") + " no rows; largest label " +
+         std::to_string(seen.largest) + " at " +
+         place_of(file, row_of(seen.largest, label), line_of) +
+         "; set data.classes if that is meant";
 }
 
 std::string classes_text(std::int64_t classes, std::int64_t smallest) {

@@ -9,6 +9,9 @@
 
 namespace belfry {
 
+// More classes than this are a label column chosen wrongly, unless `classes` says so.
+constexpr std::int64_t kMostClasses = 1000000;
+
 constexpr std::int64_t kNoLabel = std::numeric_limits<std::int64_t>::min();
 
 // The rows [first, first + count) of a data file; count -1 means all from `first` on.
@@ -22,8 +25,8 @@ struct RowRange {
   std::int64_t resolve(const std::string& file, std::int64_t rows) const;
 };
 
-// What labels are allowed. `classes` 0 means the largest label + 1. Only the label `ignore` may lie
-// outside [0, classes); kNoLabel means there is none.
+// What labels are allowed. `classes` 0 means the largest label + 1, up to kMostClasses. Only the
+// label `ignore` may lie outside [0, classes); kNoLabel means there is none.
 struct LabelOptions {
   std::int64_t classes = 0;
   std::int64_t ignore = kNoLabel;
@@ -36,6 +39,12 @@ struct LabelOptions {
 std::int64_t check_labels(const std::string& file, std::int64_t rows, const LabelOptions& options,
                           const std::function<std::int64_t(std::int64_t)>& label,
                           const std::function<std::int64_t(std::int64_t)>& line_of = {});
+
+// With classes = 0: which classes up to the largest label have no rows, with the place of that
+// label; a hint when labels look like 1..n. "" where all have some.
+std::string label_gaps(const std::string& file, std::int64_t rows, const LabelOptions& options,
+                       const std::function<std::int64_t(std::int64_t)>& label,
+                       const std::function<std::int64_t(std::int64_t)>& line_of = {});
 
 // ", 10 classes" or, when label 0 never occurs, a note that says so: for Dataset::describe().
 std::string classes_text(std::int64_t classes, std::int64_t smallest);

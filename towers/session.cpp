@@ -86,6 +86,7 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                               .expected = "at most " + std::to_string(data_->classes()),
                               .fix = "set data.classes"});
   context_->log("{}: {}", table, out->describe());
+  if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
   return out;
 }
 

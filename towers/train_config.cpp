@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "belfry/core/plugin_choice.h"
+#include "belfry/core/units.h"
 #include "belfry/optim/optimizer_config.h"
 
 namespace belfry {
@@ -24,7 +25,8 @@ std::string towers_fault(const std::string& towers) {
     parse_towers(towers);
     return "";
   } catch (const ConfigError& error) {
-    return error.what();
+    const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
+    return error.what() + (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
   } catch (const DeviceError&) {
     return "";  // well-formed: Context says which device is missing
   }
@@ -57,10 +59,33 @@ void bind_top(Document& document, TrainConfig& c) {
   document.bind("loader", only(loader, at_top, false));
 }
 
-void bind_source(Document& document, const std::string& table, DataSource& source) {
+const std::vector<std::string> kRange{"first", "count"};
+
+// Whether `table` names a file that [data] does not.
+bool names_other_files(const Document& document, const std::string& table, const Schema& keys) {
+  return std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
+    return k.options.path && document.differs(table, k.name, "data");
+  });
+}
+
+void collect_files(const Schema& keys, DataSource& source) {
+  source.files.clear();
+  for (const Key& key : keys.keys()) {
+    if (!key.options.path) continue;
+    if (const auto* const* one = std::get_if<std::string*>(&key.target))
+      source.files.push_back(**one);
+    if (const auto* const* several = std::get_if<std::vector<std::string>*>(&key.target))
+      source.files.insert(source.files.end(), (*several)->begin(), (*several)->end());
+  }
+}
+
+// Reads `table`; `range`: also first and count.
+void bind_source(Document& document, const std::string& table, DataSource& source,
+                 bool range = true) {
   Schema keys;
   source.factory->declare(keys);
-  document.bind(table, keys);
+  document.bind(table, range ? keys : only(keys, kRange, false));
+  collect_files(keys, source);
   const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(),
                                     [](const Key& k) { return k.name == "ignore"; });
   if (!labelled) return;
@@ -77,9 +102,40 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   out.name = document.peek_string(table, "name", data_name);
   out.factory = choose_plugin<DatasetEntry>(document, registry, table, "data set", data_name);
   if (!out.factory) return std::nullopt;
-  if (out.name == data_name) bind_source(document, "data", out);
+  Schema keys;
+  out.factory->declare(keys);
+  // A range of rows is one of the file it was written for.
+  if (out.name == data_name)
+    bind_source(document, "data", out, !names_other_files(document, table, keys));
   bind_source(document, table, out);
   return out;
+}
+
+// Faults that hooks would find only at the start of the run, when the data has been read.
+void check_hooks(Document& document) {
+  for (const std::string table : {"checkpoint", "validation"}) {
+    if (!document.has_table(table)) continue;
+    std::string every = "1e";
+    Schema keys;
+    keys.key("every", every, {.period = true});
+    document.bind(table, keys);
+    if (!(Period::parse(every).value > 0))
+      document.fault(table, "every", "found '" + every + "', expected a period above 0");
+  }
+  for (const std::string table : {"checkpoint", "early_stop"}) {
+    if (!document.has_table(table)) continue;
+    std::string metric = "accuracy";
+    Schema keys;
+    keys.key("metric", metric, {.choices = {"accuracy", "loss"}});
+    document.bind(table, keys);
+  }
+  if (!document.has_table("early_stop")) return;
+  std::int64_t patience = 0;
+  Schema stop;
+  stop.key("patience", patience, {.min = 0});
+  document.bind("early_stop", stop);
+  if (patience > 0 && !document.has_table("validation"))
+    document.fault("early_stop", "patience", "it needs a table [validation]");
 }
 
 void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
@@ -95,6 +151,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
   checkpoint.key("fallback", c.fallback,
                  {.help = "resume from an older checkpoint when the newest is damaged"});
   document.bind("checkpoint", checkpoint);
+  check_hooks(document);
 }
 
 }  // namespace

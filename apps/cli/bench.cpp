@@ -41,12 +41,13 @@ int bench_step(CliContext& context, const BenchArguments& arguments) {
   const StepTimes times = run.measure(setup.updates);
   const double gemm = best_gemm_rate(setup.threads), step = times.median();
   const double rate = static_cast<double>(setup.batch) / step;
-  shown.print("{} batch {}, {} x {}, {}\n", setup.model, setup.batch, count_text(setup.towers, "tower"),
- count_text(setup.threads, "thread"), count_text(setup.updates, "update"));
+  shown.print("{} batch {}, {} x {}, {}\n", setup.model, setup.batch,
+              count_text(setup.towers, "tower"), count_text(setup.threads, "thread"),
+              count_text(setup.updates, "update"));
   shown.print("step {:.3f} ms (spread {:.0f}%), {:.0f} samples/s, exposed {:.1f}%\n", 1e3 * step,
-                100 * times.spread(), rate, 100 * times.exposed);
-  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n",
- count_text(setup.threads, "thread"), gemm / 1e9);
+              100 * times.spread(), rate, 100 * times.exposed);
+  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n", count_text(setup.threads, "thread"),
+              gemm / 1e9);
   Json json = {{"bench", "step"},
                {"model", setup.model},
                {"batch_rows", setup.batch},
@@ -60,7 +61,7 @@ int bench_step(CliContext& context, const BenchArguments& arguments) {
   if (const std::int64_t flops = run.matrix_product_flops(); flops > 0) {
     const double least = static_cast<double>(flops) / gemm / setup.towers;
     shown.print("its matrix products at that rate: {:.3f} ms; the step takes {:.2f} x as long\n",
-                  1e3 * least, step / least);
+                1e3 * least, step / least);
     json["matrix_product_flops"] = flops;
     json["step_over_matrix_products"] = step / least;
   }
@@ -127,9 +128,9 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
   const std::vector<ScalingPoint> points = measure_scaling(context.registry, arguments);
   const std::vector<double>& base = points.front().together;
   const double base_towers = points.front().towers;
-  shown.print(
-      "weak scaling of {}: {} a tower and update, {} a tower, median of {}\n", setup.model,
- count_text(setup.batch, "row"), count_text(setup.threads, "thread"), count_text(arguments.rounds, "round"));
+  shown.print("weak scaling of {}: {} a tower and update, {} a tower, median of {}\n", setup.model,
+              count_text(setup.batch, "row"), count_text(setup.threads, "thread"),
+              count_text(arguments.rounds, "round"));
   shown.print(
       "towers  samples/s  per tower  speed-up  efficiency | independent runs: samples/s  "
       "efficiency\n");
@@ -138,8 +139,8 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
     const double rate = median_of(p.together), apart = median_of(p.apart);
     const double speedup = base_towers * median_ratio(p.together, base);
     const double ceiling = base_towers * median_ratio(p.apart, base) / p.towers;
-    shown.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers,
-                  rate, rate / p.towers, speedup, 100 * speedup / p.towers, apart, 100 * ceiling);
+    shown.print("{:6}  {:9.0f}  {:9.0f}  {:8.2f}  {:9.1f}% | {:27.0f}  {:9.1f}%\n", p.towers, rate,
+                rate / p.towers, speedup, 100 * speedup / p.towers, apart, 100 * ceiling);
     rows.push_back({{"towers", p.towers},
                     {"samples_per_second", rate},
                     {"efficiency_share", speedup / p.towers},
@@ -148,11 +149,12 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
                     {"of_ceiling_share", median_ratio(p.together, p.apart)}});
   }
   const ScalingPoint& last = points.back();
-  shown.print("{} {} {:.1f}% of {}\n", count_text(last.towers, "tower"), last.towers == 1 ? "reaches" : "reach",
- 100 * median_ratio(last.together, last.apart), count_text(last.towers, "independent run"));
+  shown.print("{} {} {:.1f}% of {}\n", count_text(last.towers, "tower"),
+              last.towers == 1 ? "reaches" : "reach", 100 * median_ratio(last.together, last.apart),
+              count_text(last.towers, "independent run"));
   const double gemm = best_gemm_rate(setup.threads);
-  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n",
- count_text(setup.threads, "thread"), gemm / 1e9);
+  shown.print("best GEMM 512x512x512 on {}: {:.1f} GFLOP/s\n", count_text(setup.threads, "thread"),
+              gemm / 1e9);
   write_json(context, file,
              {{"bench", "weak_scaling"},
               {"model", setup.model},

@@ -39,7 +39,7 @@ void check_command(const CLI::App& app, std::span<const std::string> arguments,
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (names.empty()) return;
-  const std::string all = " " + kind + "s: " + listed(names);
+  const std::string all = " Commands: " + listed(names);
   if (arguments.empty()) throw ConfigError("no " + kind + " is given." + all);
   const std::string& word = arguments[0];
   if (word.starts_with("-")) return;
@@ -76,8 +76,7 @@ void check_towers_flag(const std::string& towers) {
   try {
     parse_towers(towers);
   } catch (const ConfigError& error) {
-    const bool number =
-        !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
+    const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
     throw ConfigError(ErrorText{.what = "--towers",
                                 .found = "'" + towers + "'",
                                 .expected = error.text().expected,

@@ -20,11 +20,11 @@ struct TrainArguments {
 void print_start(CliContext& context, TrainSession& session) {
   const LoaderOptions& o = session.loader().options();
   context.print("{}\n", session.context().describe());
-  context.print(
-      "model {}: {:.0f} parameters in {}; batch {}, {} an epoch, {}\n",
-      session.config().model_name, session.plan().parameters,
-      count_text(static_cast<std::int64_t>(session.plan().variables.size()), "variable"), o.batch,
-      count_text(session.loader().batches_per_epoch(), "update"), count_text(o.epochs, "epoch"));
+  context.print("model {}: {:.0f} parameters in {}; batch {}, {} an epoch, {}\n",
+                session.config().model_name, session.plan().parameters,
+                count_text(static_cast<std::int64_t>(session.plan().variables.size()), "variable"),
+                o.batch, count_text(session.loader().batches_per_epoch(), "update"),
+                count_text(o.epochs, "epoch"));
   if (session.config().output.empty()) context.print("no output folder: nothing will be saved\n");
 }
 
@@ -56,8 +56,7 @@ int train(CliContext& context, const TrainArguments& arguments) {
   }
   std::optional<SignalWatch> watch;  // before the work starts: a signal while data is read counts
   if (!context.io.signal) watch.emplace();
-  TrainSession session(std::move(config), context.log,
-                       {.log_placement = arguments.log_placement});
+  TrainSession session(std::move(config), context.log, {.log_placement = arguments.log_placement});
   print_start(context, session);
   TrainerOptions options;
   options.resume = !arguments.resuming        ? ""

@@ -2,6 +2,7 @@
 #include "belfry/core/document.h"
 
 #include "belfry/core/error.h"
+#include "belfry/core/registry.h"
 #include "belfry/tests/catch.h"
 
 using namespace belfry;
@@ -230,4 +231,37 @@ TEST_CASE("A config that is not there is refused by path") {
   CHECK_THROWS_WITH(Document::from_file("/nowhere/x.toml"),
                     "/nowhere/x.toml: cannot open the file: found No such file or directory");
   CHECK_THROWS_AS(Document::from_file("/tmp"), ConfigError);
+}
+
+TEST_CASE("Keys of other plug-ins, indices and tables that differ") {
+  Document doc = Document::from_text(
+      "[a]\nfile = \"x\"\nlist = [1, 2]\n[b]\nfile = \"y\"\nlist = [1, 2]\n[c]\nhidden = 1\n", "t");
+  CHECK(doc.differs("b", "file", "a"));
+  CHECK_FALSE(doc.differs("b", "list", "a"));
+  CHECK_FALSE(doc.differs("b", "none", "a"));
+  doc.note_owner("c", "hidden", "model", "mlp");
+  std::string file, label = "x";
+  std::vector<std::int64_t> list;
+  Schema keys, none;
+  keys.key("file", file).key("list", list);
+  doc.bind("a", keys);
+  doc.bind("b", keys);
+  doc.bind("c", none);
+  CHECK_THROWS_WITH(doc.finish(), "t:8:1: unknown key 'c.hidden'; 'hidden' belongs to model 'mlp'");
+  const auto label_of = [&label](const KeyOptions& options) {
+    Document d = Document::from_text("label = -1", "t");
+    Schema s;
+    s.key("label", label, options);
+    d.bind("", s);
+    d.finish();
+    return label;
+  };
+  CHECK(label_of({.index = true}) == "-1");
+  CHECK_THROWS_WITH(label_of({}), Catch::Contains("write it as a string: label = \"-1\""));
+}
+
+TEST_CASE("A name that begins like another is near") {
+  CHECK(nearest_name("batchsize", {"epochs", "batch", "seed"}) == "batch");
+  CHECK(nearest_name("thr", {"threads", "seed"}) == "threads");
+  CHECK(nearest_name("lr", {"learning"}).empty());
 }

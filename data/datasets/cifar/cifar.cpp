@@ -93,7 +93,9 @@ void append_rows(const std::vector<std::uint8_t>& raw, const Format& format, std
 class CifarFactory final : public DatasetFactory {
  public:
   void declare(Schema& schema) override {
-    schema.key("files", files_, {.help = "binary files, plain or gzip, read one after the other"})
+    schema
+        .key("files", files_,
+             {.path = true, .help = "binary files, plain or gzip, read one after the other"})
         .key("kind", options_.kind, {.choices = {"cifar10", "cifar100"}, .help = "record format"})
         .key("label", options_.label,
              {.choices = {"", "fine", "coarse"}, .help = "which label of cifar100"})

@@ -17,8 +17,8 @@ namespace {
 // In-memory rows with a description of their own.
 class CsvDataset final : public Dataset {
  public:
-  CsvDataset(std::shared_ptr<const Dataset> rows, std::string text)
-      : rows_(std::move(rows)), text_(std::move(text)) {}
+  CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning)
+      : rows_(std::move(rows)), text_(std::move(text)), warning_(std::move(warning)) {}
   std::int64_t rows() const override { return rows_->rows(); }
   const std::vector<Field>& fields() const override { return rows_->fields(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
@@ -26,16 +26,17 @@ class CsvDataset final : public Dataset {
   }
   std::int64_t classes() const override { return rows_->classes(); }
   std::string describe() const override { return text_; }
+  std::string warning() const override { return warning_; }
 
  private:
   std::shared_ptr<const Dataset> rows_;
-  std::string text_;
+  std::string text_, warning_;
 };
 
 class CsvFactory final : public DatasetFactory {
  public:
   void declare(Schema& schema) override {
-    schema.key("file", file_, {.help = "CSV file, plain or gzip"});
+    schema.key("file", file_, {.path = true, .help = "CSV file, plain or gzip"});
     schema.rule([this] { return file_.empty() ? std::string("`file` is needed") : ""; });
     options_.declare(schema);
   }
@@ -53,9 +54,11 @@ class CsvFactory final : public DatasetFactory {
 void CsvOptions::declare(Schema& schema) {
   schema
       .key("label", label,
-           {.help = "label column, by name or index from 0; negative counts from the end; empty: "
+           {.index = true,
+            .help = "label column, by name or index from 0; negative counts from the end; empty: "
                     "the last"})
-      .key("features", features, {.help = "feature columns, by name or index; empty: all others"})
+      .key("features", features,
+           {.index = true, .help = "feature columns, by name or index; empty: all others"})
       .key("shape", shape,
            {.min = 1,
             .max = 2147483647.0,
@@ -115,10 +118,11 @@ std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& op
                               .expected = "at least 1 row",
                               .file = path});
   const std::int64_t count = options.rows.resolve(path, all), first = options.rows.first;
-  const std::int64_t classes = check_labels(
-      path, all, options.labels,
-      [&](std::int64_t r) { return std::int64_t{table.labels[static_cast<std::size_t>(r)]}; },
-      [&](std::int64_t r) { return table.lines[static_cast<std::size_t>(r)]; });
+  const auto label = [&](std::int64_t r) {
+    return std::int64_t{table.labels[static_cast<std::size_t>(r)]};
+  };
+  const auto line = [&](std::int64_t r) { return table.lines[static_cast<std::size_t>(r)]; };
+  const std::int64_t classes = check_labels(path, all, options.labels, label, line);
   const auto width = static_cast<std::int64_t>(table.features);
   const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
   std::vector<MemoryField> fields;
@@ -133,7 +137,8 @@ std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& op
       "csv: " + fields_text(count, rows->fields()) +
       classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
   return std::make_shared<CsvDataset>(std::move(rows),
-                                      text + (dropped.empty() ? "" : "; " + dropped));
+                                      text + (dropped.empty() ? "" : "; " + dropped),
+                                      label_gaps(path, all, options.labels, label, line));
 }
 
 void register_dataset_csv(Registry& registry) {

@@ -22,7 +22,7 @@ class CsvReader {
         parser_(text, options.delimiter == "tab" ? '\t' : options.delimiter[0], path) {}
 
   CsvTable read() {
-    std::vector<std::string_view> cells;
+    std::vector<std::string_view>& cells = cells_;
     CsvTable table;
     if (!parser_.next(cells)) return table;
     const bool header = has_header(cells);
@@ -44,8 +44,34 @@ class CsvReader {
   }
 
  private:
+  // What to do when the row at hand is cut at another character than the one set; else "".
+  std::string delimiter_hint() const {
+    const auto holds = [this](char c) {
+      return std::any_of(cells_.begin(), cells_.end(),
+                         [c](std::string_view cell) { return cell.find(c) != cell.npos; });
+    };
+    if (options_.delimiter == "," && holds(';'))
+      return "the line contains ';': set delimiter = \";\"";
+    if (options_.delimiter != "tab" && holds('\t'))
+      return "the line contains tabs: set delimiter = \"tab\"";
+    if (options_.delimiter != "," && cells_.size() == 1 && holds(','))
+      return "the line contains ',': set delimiter = \",\"";
+    return "";
+  }
+
+  // Digits, one comma, digits.
+  static bool decimal_comma(std::string_view cell) {
+    std::string point(cell);
+    const std::size_t comma = point.find(',');
+    if (comma == point.npos) return false;
+    point[comma] = '.';
+    double value = 0;
+    return parse_cell(point, value) == CellKind::number;
+  }
+
   [[noreturn]] void fail(std::string what, std::string found, std::string expected,
                          std::string fix) const {
+    if (const std::string other = delimiter_hint(); !other.empty()) fix = other;
     throw DataError(ErrorText{.what = std::move(what),
                               .found = std::move(found),
                               .expected = std::move(expected),
@@ -134,7 +160,10 @@ class CsvReader {
       case CellKind::other:
         break;
     }
-    fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number", "");
+    fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number",
+         decimal_comma(cell) ? "decimals are written with a point: 0.5"
+         : c == label_       ? "labels must be integers from 0: map the class names first"
+                             : "");
   }
 
   void add_row(const std::vector<std::string_view>& cells, CsvTable& table) const {
@@ -171,6 +200,7 @@ class CsvReader {
   const std::string& path_;
   const CsvOptions& options_;
   CsvParser parser_;
+  std::vector<std::string_view> cells_;  // of the row at hand
   std::vector<std::string> names_;
   bool named_ = false;
   std::size_t label_ = 0;

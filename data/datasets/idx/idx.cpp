@@ -116,8 +116,8 @@ Content read_idx(const std::string& path, std::uint32_t magic, int rank) {
 class IdxFactory final : public DatasetFactory {
  public:
   void declare(Schema& schema) override {
-    schema.key("images", images_, {.help = "IDX file of images, plain or gzip"})
-        .key("labels", labels_, {.help = "IDX file of labels, plain or gzip"})
+    schema.key("images", images_, {.path = true, .help = "IDX file of images, plain or gzip"})
+        .key("labels", labels_, {.path = true, .help = "IDX file of labels, plain or gzip"})
         .key("mean", options_.mean,
              {.min = -1e6, .max = 1e6, .help = "subtracted from pixel / 255"})
         .key("std", options_.stddev,
@@ -153,9 +153,10 @@ std::shared_ptr<const Dataset> idx(const std::string& images, const std::string&
                   .expected = count_text(label.extents[0], "label") + " as in " + labels,
                   .fix = "name the two files of the same set",
                   .file = images});
-  const std::int64_t classes = check_labels(labels, n, options.labels, [&](std::int64_t r) {
+  const auto label_of = [&](std::int64_t r) {
     return static_cast<std::int64_t>(label.bytes[static_cast<std::size_t>(r)]);
-  });
+  };
+  const std::int64_t classes = check_labels(labels, n, options.labels, label_of);
   const std::int64_t count = options.rows.resolve(images, n), first = options.rows.first;
   const auto pixels = static_cast<std::int64_t>(h) * w;
   image.bytes.resize(static_cast<std::size_t>((first + count) * pixels));
@@ -168,7 +169,8 @@ std::shared_ptr<const Dataset> idx(const std::string& images, const std::string&
       .classes = classes,
       .mean = {options.mean},
       .stddev = {options.stddev},
-      .kind = "idx"});
+      .kind = "idx",
+      .warning = label_gaps(labels, n, options.labels, label_of)});
 }
 
 void register_dataset_idx(Registry& registry) {
