@@ -23,7 +23,9 @@ struct TowerGroupBase::Impl {
         body(t);
       } catch (...) {
         errors[static_cast<std::size_t>(t)] = std::current_exception();
-        if (collective) transport->control(t).abort();
+        if (!collective) return;
+        transport->control(t).abort();
+        towers[static_cast<std::size_t>(t)]->drain();
       }
     });
     throw_first(errors, collective);

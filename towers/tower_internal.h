@@ -23,6 +23,8 @@ class Tower {
                          double& loss);
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
 
+  // Runs what is still queued after an error, so that nothing uses memory that is about to go.
+  void drain() noexcept;
   // Points the variables at `flat` (this tower's parameters, or a copy for evaluation).
   void bind(float* flat);
   Module& module() { return *module_; }

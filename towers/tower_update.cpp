@@ -236,6 +236,16 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   return loss;
 }
 
+void Tower::drain() noexcept {
+  for (bool idle = false; !idle;) {
+    try {
+      device_.synchronize();
+      idle = true;
+    } catch (...) {  // one failed operation less
+    }
+  }
+}
+
 std::vector<float> Tower::steps() const {
   std::vector<float> out;
   for (const double s : steps_.to_vector()) out.push_back(static_cast<float>(s));

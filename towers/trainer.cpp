@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "belfry/towers/checkpoint/checkpoint.h"
@@ -186,7 +187,8 @@ void Trainer::loop(TrainRun& run) {
     if (!run.result.stopped.empty()) break;
     if (const int number = options_.signal ? options_.signal() : 0; number != 0) {
       run.result.signal = number;
-      run.stop("signal " + std::to_string(number));
+      const char* name = sigabbrev_np(number);
+      run.stop(name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number));
       break;
     }
     if (!one_update(run)) {

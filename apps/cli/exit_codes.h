@@ -16,7 +16,7 @@ enum ExitCode : int {
   kExitComm = 8,
   kExitTower = 9,
   kExitUnexpected = 70,
-  kExitSignal = 128,  // plus the signal: 130 for SIGINT, 143 for SIGTERM
+  kExitSignal = 128,  // plus the signal: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
 };
 
 constexpr int exit_code_of(ErrorClass kind) {

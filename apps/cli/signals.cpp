@@ -27,11 +27,14 @@ SignalWatch::SignalWatch() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &interrupt_);
   sigaction(SIGTERM, &action, &terminate_);
+  sigaction(SIGHUP, &action, &hang_up_);
+  if (hang_up_.sa_handler == SIG_IGN) sigaction(SIGHUP, &hang_up_, nullptr);  // nohup
 }
 
 SignalWatch::~SignalWatch() {
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
+  sigaction(SIGHUP, &hang_up_, nullptr);
 }
 
 int SignalWatch::pending() noexcept { return pending_signal; }

@@ -4,8 +4,9 @@
 
 namespace belfry {
 
-// While it lives, the first SIGINT or SIGTERM only sets a flag, so that a run can save itself; a
-// second one ends the process at once. The handlers before it come back after it. One at a time.
+// While it lives, the first SIGINT, SIGTERM or SIGHUP (unless ignored, as by nohup) only sets a
+// flag, so that a run can save itself; a second one ends the process at once. The handlers before
+// it come back after it. One at a time.
 class SignalWatch {
  public:
   SignalWatch();
@@ -17,6 +18,7 @@ class SignalWatch {
  private:
   struct sigaction interrupt_ {};  // the handlers before it
   struct sigaction terminate_ {};
+  struct sigaction hang_up_ {};
 };
 
 }  // namespace belfry

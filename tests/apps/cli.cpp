@@ -196,7 +196,7 @@ TEST_CASE("a signal during the last evaluation: it is finished, and the exit cod
 
 TEST_CASE("a watch for signals gives the handlers before it back") {
   static volatile std::sig_atomic_t mine = 0;
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     mine = 0;
     std::signal(number, [](int n) { mine = n; });
     {

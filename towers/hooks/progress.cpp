@@ -75,14 +75,14 @@ class Progress : public Hook {
     const Throughput& t = run.result.throughput;
     const TrainTimes& rate = t.rate();
     if (!run.result.complete) run.put("stopped: " + run.result.stopped + "\n");
-    run.put(fmt::format("trained {} updates, {} rows in {:.1f} s", t.all().updates, t.all().rows,
-                        t.all().seconds));
+    run.put(fmt::format("trained {} update{}, {} rows in {:.1f} s", t.all().updates,
+                        t.all().updates == 1 ? "" : "s", t.all().rows, t.all().seconds));
     if (t.all().updates > 0)
       run.put(fmt::format(
-          "; {:.0f} samples/s in total, {:.0f} per tower, without the first {}; exposed {:.1f}%, "
-          "data wait {:.1f}%",
+          "; {:.0f} samples/s in total, {:.0f} per tower{}; exposed {:.1f}%, data wait {:.1f}%",
           rate.samples_per_second(), rate.samples_per_second() / run.group.context().towers(),
-          t.left_out(), 100 * rate.exposed_share(), 100 * rate.data_wait_share()));
+          t.left_out() == 0 ? "" : fmt::format(", without the first {}", t.left_out()),
+          100 * rate.exposed_share(), 100 * rate.data_wait_share()));
     run.put("\n");
   }
   void on_abort(TrainRun& run) noexcept override {
