@@ -177,7 +177,7 @@ TEST_CASE("B46 a pending signal: the update is finished, saved, exit 143; resumi
   int asked = 0;
   const CliResult stopped = run_cli({"train", f.path()}, [&] { return ++asked > 5 ? 15 : 0; });
   CHECK(stopped.code == 143);
-  CHECK_THAT(stopped.out, Contains("stopped: signal 15"));
+  CHECK_THAT(stopped.out, Contains("stopped: SIGTERM"));
   CHECK(list_checkpoints(f.out()) == std::vector<std::int64_t>{4, 5});
   CHECK_THAT(run_cli({"train", f.path(), "--resume"}).out, Contains("trained 7 updates"));
 }
