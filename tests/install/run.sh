@@ -40,7 +40,7 @@ use() {
     name=$(basename "$folder")
     if [ ! -e "$folder/CMakeLists.txt" ]; then continue; fi
     echo "example $name"
-    cmake -S "$folder" -B "$work/build/$name" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    cmake -G Ninja -S "$folder" -B "$work/build/$name" -DCMAKE_PREFIX_PATH="$work/prefix" \
       -DCMAKE_BUILD_TYPE=Release >/dev/null
     cmake --build "$work/build/$name"
     ctest --test-dir "$work/build/$name" --output-on-failure --no-tests=ignore
