@@ -13,7 +13,11 @@ namespace {
 class SimEvent : public CpuEvent {
  public:
   SimEvent(Scheduler& scheduler, bool external) : CpuEvent(external), scheduler_(scheduler) {}
-  bool done() const override { return recorded() && (mark == nullptr || mark->done); }
+  bool done() const override {
+    if (!recorded() || (mark != nullptr && !mark->done)) return false;
+    if (mark != nullptr) scheduler_.wait_host(*mark);  // who sees it done knows what came before
+    return true;
+  }
   void wait_host() const override {
     scheduler_.call("wait for an event");
     require_recorded();
