@@ -143,17 +143,14 @@ class SlicedMover : public Mover {
   }
 
   void read(FlatArray what, int k, float* whole) override {
-    device_.synchronize();
-    stream_->synchronize();
     if (what == FlatArray::parameter) {
-      if (comm_.rank() == 0) device_.main().copy(whole, param_.raw(), param_.bytes());
-    } else {
-      for (std::size_t b = 0; b < slices_.size(); ++b)
-        device_.main().copy(whole + slices_[b].first * kBlock,
-                            array(what, k).data<float>() + compact_[b],
-                            slices_[b].blocks * kBlock * sizeof(float));
+      if (comm_.rank() == 0) device_.main().fetch(whole, param_.raw(), param_.bytes());
+      return;
     }
-    device_.synchronize();
+    for (std::size_t b = 0; b < slices_.size(); ++b)
+      device_.main().fetch(whole + slices_[b].first * kBlock,
+                           array(what, k).data<float>() + compact_[b],
+                           slices_[b].blocks * kBlock * sizeof(float));
   }
 
   void write(FlatArray what, int k, const float* whole) override {

@@ -146,9 +146,7 @@ Tensor Tensor::detach() const {
 
 std::vector<double> Tensor::to_vector() const {
   std::vector<std::byte> host(bytes());
-  Stream& s = device().main();
-  s.copy(host.data(), raw(), host.size());
-  s.synchronize();
+  device().main().fetch(host.data(), raw(), host.size());
   std::vector<double> out(static_cast<std::size_t>(size()));
   with_type(type_, [&]<class T>(T) {
     const auto* in = reinterpret_cast<const T*>(host.data());

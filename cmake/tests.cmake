@@ -15,7 +15,7 @@ set(belfry_test_environment
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 
-foreach(folder core device autodiff allreduce optim data towers apps contract scenarios)
+foreach(folder core device autodiff allreduce optim data towers apps contract scenarios sim)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
   if(NOT sources)
     continue()

@@ -86,7 +86,10 @@ void Loader::Impl::produce() {
       failed = true;
     }
     if (stop.load()) return;
-    ring[produced.load() % ring.size()] = std::move(entry);
+    const std::uint64_t number = produced.load();
+    context.host().observe(&consumed, number - ring.size());
+    ring[number % ring.size()] = std::move(entry);
+    context.host().publish(&produced, number);
     produced.fetch_add(1);
     context.host().notify();
   }
@@ -113,7 +116,10 @@ void Loader::Impl::stop_thread() {
 ReadBatch Loader::Impl::take() {
   if (!running) start_thread();
   context.host().wait([this] { return produced.load() > consumed.load(); });
-  Entry entry = std::move(ring[consumed.load() % ring.size()]);
+  const std::uint64_t number = consumed.load();
+  context.host().observe(&produced, number);
+  Entry entry = std::move(ring[number % ring.size()]);
+  context.host().publish(&consumed, number);
   consumed.fetch_add(1);
   context.host().notify();
   if (entry.error) {

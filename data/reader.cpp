@@ -56,7 +56,10 @@ BatchReader::BatchReader(Context& context, std::shared_ptr<const Dataset> datase
 
 std::shared_ptr<BatchBuffer> BatchReader::free_buffer() {
   for (const auto& b : buffers_)
-    if (!b->busy.load(std::memory_order_acquire)) return b;
+    if (!b->busy.load(std::memory_order_acquire)) {
+      context_.host().observe(b.get());
+      return b;
+    }
   auto made = std::make_shared<BatchBuffer>(context_.device(0).arena(MemoryKind::pinned),
                                             dataset_->fields(), std::min(options_.batch, rows_));
   // The queue, the batch in use and the one before it; a caller that keeps more pays for them.
@@ -89,11 +92,20 @@ ReadBatch BatchReader::read(const std::atomic<bool>& stop) {
   const std::shared_ptr<BatchBuffer> buffer = free_buffer();
   const std::span<const std::int64_t> wanted(order_.data() + first,
                                              static_cast<std::size_t>(out.rows));
+  Touches written;
+  for (std::size_t f = 0; f < dataset_->fields().size(); ++f)
+    written.writes(buffer->blocks()[f],
+                   static_cast<std::size_t>(out.rows) *
+                       static_cast<std::size_t>(dataset_->fields()[f].shape.size()) *
+                       size_of(dataset_->fields()[f].dtype));
+  context_.device(0).main().host_access(written);
   dataset_->read(wanted, buffer->blocks());
   buffer->busy.store(true, std::memory_order_relaxed);
   out.blocks = &buffer->blocks();
-  out.lease = std::shared_ptr<void>(
-      buffer.get(), [buffer](void*) { buffer->busy.store(false, std::memory_order_release); });
+  out.lease = std::shared_ptr<void>(buffer.get(), [buffer, host = &context_.host()](void* key) {
+    host->publish(key);
+    buffer->busy.store(false, std::memory_order_release);
+  });
   const std::int64_t last = first + out.rows;
   out.position_after = last == used_ ? (epoch + 1) * rows_ : epoch * rows_ + last;
   position_ = out.position_after;

@@ -68,6 +68,11 @@ class Host {
   // after every notify(). Whoever changes what ready() reads calls notify() after it.
   virtual void wait(bool (*ready)(void*), void* arg) = 0;
   virtual void notify() noexcept = 0;
+  // What happened before publish(key, phase) is visible after observe(key, phase): said beside the
+  // atomic that makes it so, from host threads and from stream operations. Only a simulator
+  // listens.
+  virtual void publish(const void*, std::uint64_t = 0) noexcept {}
+  virtual void observe(const void*, std::uint64_t = 0) noexcept {}
 
   template <class F>
   void run(int n, F&& f) {

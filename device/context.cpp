@@ -25,7 +25,8 @@ int parse_towers(const std::string& text) {
   throw ConfigError(ErrorText{.what = "towers", .found = "\"" + text + "\"", .expected = accepted});
 }
 
-Context::Context(const ContextOptions& options) : options_(options), host_(make_thread_host()) {
+Context::Context(const ContextOptions& options)
+    : options_(options), host_(options.platform ? options.platform->host() : make_thread_host()) {
   const int n = parse_towers(options_.towers);
   const int cores = host_cores();
   if (options_.threads_per_tower < 0 || options_.threads_per_tower > 1024)
@@ -40,8 +41,10 @@ Context::Context(const ContextOptions& options) : options_(options), host_(make_
       std::getenv("GOMP_SPINCOUNT") == nullptr)
     logger().info(
         "several threads a tower: set OMP_WAIT_POLICY=passive unless nothing else runs here");
+  const int threads = options_.threads_per_tower;
   for (int i = 0; i < n; ++i)
-    devices_.push_back(make_cpu_device(i, options_.threads_per_tower, options_.executor));
+    devices_.push_back(options_.platform ? options_.platform->device(i, threads)
+                                         : make_cpu_device(i, threads, options_.executor));
 }
 
 Context::~Context() = default;

@@ -12,12 +12,22 @@
 
 namespace belfry {
 
+// What a context is made of. The default is CPU devices on threads of this process; a simulator or
+// another kind of device takes its place. Lives as long as everything made by it.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  virtual std::unique_ptr<Host> host() = 0;
+  virtual std::unique_ptr<Device> device(int index, int threads) = 0;
+};
+
 struct ContextOptions {
   std::string towers = "cpu:1";  // "cpu:N"
   std::uint64_t seed = 1;
   int threads_per_tower = 0;  // 0: cores / towers, at least 1
   Executor executor = Executor::in_place;
-  Log log{};  // silent unless given
+  std::shared_ptr<Platform> platform{};  // none: the CPU, with `executor`
+  Log log{};                             // silent unless given
 };
 
 // What a run is made of: one device a tower, the host threads, the log, the seed. Owns them; must

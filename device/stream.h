@@ -57,11 +57,18 @@ class Stream {
   virtual void fill(void* dst, int byte, std::size_t bytes) = 0;
   virtual void launch(const KernelCall& call) = 0;
   virtual void synchronize() = 0;
-  // The host is about to read or write these ranges itself; the stream must be idle on them.
+  // The host is about to read or write these ranges itself; nothing queued may use them.
   virtual void host_access(const Touches& touches) = 0;
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void replay(Graph& graph) = 0;
+
+  // Copies to host memory and waits until it is there.
+  void fetch(void* host, const void* src, std::size_t bytes) {
+    copy(host, src, bytes);
+    synchronize();
+    host_access(Touches().reads(host, bytes));
+  }
 
   // Library calls and host functions; fn must not use the stream it runs on.
   template <class F>

@@ -99,10 +99,12 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   plan_flat(shared, variables);
   plan_fold(shared, variables);
   const TransportOptions wish{shared.options.variables, shared.options.exchange_delay};
-  transport = builtin()
-                  .table<TransportEntry>()
-                  .at(shared.options.transport, "transport")
-                  .make(context, wish);
+  const auto& make_transport = shared.options.make_transport;
+  transport = make_transport ? make_transport(context, wish)
+                             : builtin()
+                                   .table<TransportEntry>()
+                                   .at(shared.options.transport, "transport")
+                                   .make(context, wish);
   for (int t = 0; t < context.towers(); ++t)
     towers.push_back(std::make_unique<Tower>(
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,8 @@ namespace belfry {
 
 struct GroupOptions {
   std::string transport = "threads";
+  // Makes the transport instead of the registered one of that name.
+  std::function<std::unique_ptr<Transport>(Context&, const TransportOptions&)> make_transport{};
   Variables variables = Variables::shared;
   double exchange_delay = 0;   // seconds; tests and benches
   bool log_placement = false;  // logs every op of the first update with its devices

@@ -229,6 +229,11 @@ void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
 }
 
 void Tower::upload_plan(const UpdateInput& in, const Decision& d) {
+  device_.main().host_access(
+      Touches()
+          .writes(host_fold_plan_.data(), host_fold_plan_.size() * sizeof(FoldPlan))
+          .writes(host_variable_plan_.data(), host_variable_plan_.size() * sizeof(VariablePlan))
+          .writes(&host_lr_, sizeof host_lr_));
   host_fold_plan_ = shared_.fold_plan;
   host_variable_plan_.resize(variables_.size());
   for (std::size_t v = 0; v < variables_.size(); ++v) {

@@ -112,8 +112,7 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Un
 
 Totals Tower::host_totals() {
   Totals totals;
-  device_.main().copy(&totals, totals_.raw(), sizeof totals);
-  device_.synchronize();
+  device_.main().fetch(&totals, totals_.raw(), sizeof totals);
   return totals;
 }
 
@@ -143,7 +142,7 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     static constexpr Verdict kNone{};
     main.copy(verdict_.raw(), &kNone, sizeof kNone);
   }
-  main.copy(&out.verdict, verdict_.raw(), sizeof(Verdict));
+  main.fetch(&out.verdict, verdict_.raw(), sizeof(Verdict));
   out.totals = host_totals();
   const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
   out.refused = mover_->any_failed() || bad || !(out.totals.weight > 0);
@@ -166,10 +165,9 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
 // On the error path only: which of this tower's variables carry non-finite numbers.
 void Tower::find_bad(TowerResult& out) {
   DevicePart part;
-  device_.main().copy(&part, mover_->part(), sizeof part);
+  device_.main().fetch(&part, mover_->part(), sizeof part);
   std::vector<float> g(shared_.plan.index.elements());
-  device_.main().copy(g.data(), mover_->gradient(), g.size() * sizeof(float));
-  device_.synchronize();
+  device_.main().fetch(g.data(), mover_->gradient(), g.size() * sizeof(float));
   out.bad_loss = !std::isfinite(part.loss);
   for (std::size_t v = variables_.size(); v-- > 0;) {  // construction order
     const FlatVariable& f = shared_.plan.index.variables()[v];
@@ -219,8 +217,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
     out.emplace_back(g, f.name);
   }
   DevicePart part;
-  device_.main().copy(&part, mover_->part(), sizeof part);
-  device_.synchronize();
+  device_.main().fetch(&part, mover_->part(), sizeof part);
   weight = static_cast<double>(part.weight);
   loss = part.weight > 0 ? static_cast<double>(part.loss / part.weight) : 0;
   return out;
@@ -237,10 +234,10 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
 }
 
 void Tower::drain() noexcept {
-  for (bool idle = false; !idle;) {
+  for (int failures = 0; failures < 1000; ++failures) {  // a dead device fails for ever
     try {
       device_.synchronize();
-      idle = true;
+      return;
     } catch (...) {  // one failed operation less
     }
   }

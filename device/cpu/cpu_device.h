@@ -10,6 +10,7 @@ namespace belfry {
 enum class Executor : std::uint8_t {
   in_place,  // runs at submission, in the submitting thread: production
   lazy,      // a queue a stream, run only when the host waits: tests
+  threaded,  // a queue and a thread a stream: tests, for a race detector
 };
 
 // A CPU device: streams by `executor`, kernels and library calls on `threads` host threads.

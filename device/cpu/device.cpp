@@ -7,7 +7,7 @@
 
 #include "belfry/device/cpu/arena_internal.h"
 #include "belfry/device/cpu/cpu_device.h"
-#include "belfry/device/cpu/streams_internal.h"
+#include "belfry/device/cpu/lazy_stream_internal.h"
 
 namespace belfry {
 namespace {
@@ -23,10 +23,25 @@ class CpuDevice : public Device {
 
   DeviceId id() const noexcept override { return id_; }
   std::unique_ptr<Stream> stream(int) override {
-    if (executor_ == Executor::lazy) return std::make_unique<LazyStream>(id_, threads_);
+    switch (executor_) {
+      case Executor::lazy:
+        return std::make_unique<LazyStream>(id_, threads_);
+      case Executor::threaded:
+        return make_threaded_stream(id_, threads_);
+      case Executor::in_place:
+        break;
+    }
     return std::make_unique<InPlaceStream>(id_, threads_);
   }
   std::unique_ptr<Event> event(bool external) override {
+    switch (executor_) {
+      case Executor::lazy:
+        return std::make_unique<LazyEvent>(external);
+      case Executor::threaded:
+        return make_threaded_event(external);
+      case Executor::in_place:
+        break;
+    }
     return std::make_unique<CpuEvent>(external);
   }
   // Pinned memory is filled by host threads at once: a block of it must not have been freed while
@@ -36,12 +51,7 @@ class CpuDevice : public Device {
   int threads() const noexcept override { return threads_; }
   bool host_memory() const noexcept override { return true; }
   void synchronize() override { main_->synchronize(); }
-  void bind_thread() override {
-    omp_set_num_threads(threads_);  // per thread in libgomp; before any primitive is created
-#if defined(__SSE2__)
-    _mm_setcsr(_mm_getcsr() | 0x8040);  // FTZ and DAZ: denormals cost 100x on some CPUs
-#endif
-  }
+  void bind_thread() override { bind_cpu_thread(threads_); }
 
  private:
   DeviceId id_;
@@ -52,6 +62,13 @@ class CpuDevice : public Device {
 };
 
 }  // namespace
+
+void bind_cpu_thread(int threads) {
+  omp_set_num_threads(threads);  // per thread in libgomp; before any primitive is created
+#if defined(__SSE2__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // FTZ and DAZ: denormals cost 100x on some CPUs
+#endif
+}
 
 std::unique_ptr<Device> make_cpu_device(int index, int threads, Executor executor) {
   return std::make_unique<CpuDevice>(index, threads, executor);

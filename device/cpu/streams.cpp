@@ -11,11 +11,6 @@ namespace {
 // Below this many elements a second thread costs more than it saves (an OpenMP region is ~1.3 us).
 constexpr std::size_t kSplit = 32768;
 
-template <class F>
-OwnedTask owned(const Touches& touches, F fn) {
-  return {std::make_shared<F>(std::move(fn)), [](void* f) { (*static_cast<F*>(f))(); }, touches};
-}
-
 // A kernel call with its functor copied, for queues and graphs.
 struct OwnedKernel {
   KernelCall call;
@@ -34,20 +29,14 @@ Touches touches_of(const KernelCall& c) {
 }  // namespace
 
 void CpuEvent::require_recorded() const {
-  if (!recorded_.load(std::memory_order_acquire))
+  if (!recorded())
     throw DeviceError(ErrorText{.what = "wait for an event that was never recorded",
                                 .fix = "record it on a stream first"});
 }
 
-bool CpuEvent::done() const {
-  if (!recorded_.load(std::memory_order_acquire)) return false;
-  return stream_ == nullptr || stream_->reached(position_);
-}
+bool CpuEvent::done() const { return recorded(); }
 
-void CpuEvent::wait_host() const {
-  require_recorded();
-  if (stream_ != nullptr) stream_->run_to(position_);
-}
+void CpuEvent::wait_host() const { require_recorded(); }
 
 void CpuStream::copy(void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) return;
@@ -72,7 +61,7 @@ std::unique_ptr<Graph> CpuStream::end_capture() {
 // The task just captured stands for a record of `event`.
 void CpuStream::capture_record(CpuEvent& event) {
   graph_->tasks.back().records = &event;
-  if (!event.external()) event.recorded_.store(true, std::memory_order_release);
+  if (!event.external()) event.set_recorded();
 }
 
 bool CpuStream::captured(const Touches& touches, const Task& task) {
@@ -104,7 +93,7 @@ void InPlaceStream::record(Event& event) {
     capture_record(e);
     return;
   }
-  e.recorded_.store(true, std::memory_order_release);
+  e.set_recorded();
 }
 
 void InPlaceStream::wait(const Event& event) {
@@ -131,93 +120,26 @@ void InPlaceStream::submit(const Touches& touches, Task task) {
 void InPlaceStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
     t();
-    if (t.records != nullptr) t.records->recorded_.store(true, std::memory_order_release);
+    if (t.records != nullptr) t.records->set_recorded();
   }
 }
 
-LazyStream::~LazyStream() = default;  // what nobody waited for never runs
-
-void LazyStream::push(OwnedTask task) {
-  const std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(task));
-  ++pushed_;
-}
-
-void LazyStream::record(Event& event) {
-  auto& e = dynamic_cast<CpuEvent&>(event);
-  if (capturing()) {
-    run({}, [] {});
-    capture_record(e);
-    return;
-  }
-  const std::lock_guard lock(mutex_);
-  e.stream_ = this;
-  e.position_ = pushed_;
-  e.recorded_.store(true, std::memory_order_release);
-}
-
-void LazyStream::wait(const Event& event) {
-  const auto& e = dynamic_cast<const CpuEvent&>(event);
-  if (capturing()) {
-    if (!e.external()) e.require_recorded();
-    run({}, [&e] { e.wait_host(); });
-    return;
-  }
-  e.require_recorded();
-  LazyStream* other = e.stream_;
-  if (other != nullptr && other != this) run({}, [other, at = e.position_] { other->run_to(at); });
-}
-
-void LazyStream::launch(const KernelCall& call) {
+void QueuedStream::launch(const KernelCall& call) {
   run(touches_of(call), [k = OwnedKernel(call), t = threads()]() mutable {
     k.call.functor = k.functor.data();
     run_kernel(k.call, t);
   });
 }
 
-void LazyStream::submit(const Touches& touches, Task task) {
+void QueuedStream::submit(const Touches& touches, Task task) {
   if (!captured(touches, task)) push({task.clone(task.object), task.invoke, touches});
 }
 
-void LazyStream::replay(Graph& graph) {
+void QueuedStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
     push(t);
     if (t.records != nullptr) record(*t.records);
   }
-}
-
-void LazyStream::run_to(std::uint64_t position) {
-  const std::lock_guard lock(mutex_);
-  while (ran_ < position && !queue_.empty()) {
-    const OwnedTask task = std::move(queue_.front());
-    queue_.pop_front();
-    ++ran_;
-    task();
-  }
-}
-
-bool LazyStream::reached(std::uint64_t position) const {
-  const std::lock_guard lock(mutex_);
-  return ran_ >= position;
-}
-
-void LazyStream::synchronize() {
-  const std::lock_guard lock(mutex_);
-  run_to(pushed_);
-}
-
-void LazyStream::host_access(const Touches& touches) {
-  const std::lock_guard lock(mutex_);
-  for (const OwnedTask& task : queue_)
-    for (const Touch& q : task.touches)
-      for (const Touch& h : touches) {
-        const auto *a = static_cast<const std::byte*>(q.data),
-                   *b = static_cast<const std::byte*>(h.data);
-        if ((q.write || h.write) && a < b + h.bytes && b < a + q.bytes)
-          throw DeviceError(ErrorText{
-              .what = "host access to memory that a stream still uses on " + name_of(device()),
-              .fix = "synchronize the stream, or wait for an event after its last use"});
-      }
 }
 
 }  // namespace belfry

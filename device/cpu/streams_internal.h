@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <atomic>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "belfry/device/stream.h"
 
 namespace belfry {
 
-class LazyStream;
+// FTZ, DAZ and the OpenMP thread count of the calling thread.
+void bind_cpu_thread(int threads);
 
 class CpuEvent : public Event {
  public:
@@ -19,16 +17,13 @@ class CpuEvent : public Event {
   bool external() const noexcept override { return external_; }
   bool done() const override;
   void wait_host() const override;
+  void require_recorded() const;
+  bool recorded() const noexcept { return recorded_.load(std::memory_order_acquire); }
+  void set_recorded() noexcept { recorded_.store(true, std::memory_order_release); }
 
  private:
-  friend class CpuStream;
-  friend class InPlaceStream;
-  friend class LazyStream;
-  void require_recorded() const;
   bool external_;
   std::atomic<bool> recorded_{false};
-  LazyStream* stream_ = nullptr;  // lazy only: where, and after how many operations
-  std::uint64_t position_ = 0;
 };
 
 // A queued operation that owns what it needs.
@@ -84,29 +79,21 @@ class InPlaceStream : public CpuStream {
   void submit(const Touches& touches, Task task) override;
 };
 
-// Runs nothing until a host waits on it, or on a stream that waits for it. Checks announced host
-// accesses against what is still queued.
-class LazyStream : public CpuStream {
+// A stream that runs later: whatever is put on it is cloned and pushed.
+class QueuedStream : public CpuStream {
  public:
   using CpuStream::CpuStream;
-  ~LazyStream() override;
-  void record(Event& event) override;
-  void wait(const Event& event) override;
   void launch(const KernelCall& call) override;
-  void synchronize() override;
-  void host_access(const Touches& touches) override;
   void replay(Graph& graph) override;
-  void run_to(std::uint64_t position);  // from any thread
-  bool reached(std::uint64_t position) const;
 
  protected:
   void submit(const Touches& touches, Task task) override;
-
- private:
-  void push(OwnedTask task);
-  mutable std::recursive_mutex mutex_;
-  std::deque<OwnedTask> queue_;
-  std::uint64_t pushed_ = 0, ran_ = 0;
+  virtual void push(OwnedTask task) = 0;
 };
+
+// A worker thread runs the queue; for race detectors. An operation's exception comes out of the
+// next synchronize(), what follows it runs all the same.
+std::unique_ptr<Stream> make_threaded_stream(DeviceId device, int threads);
+std::unique_ptr<Event> make_threaded_event(bool external);
 
 }  // namespace belfry

@@ -189,7 +189,7 @@ TEST_CASE("weights: normalised, checked; weight 0 is a tower without rows") {
 
 TEST_CASE("F06 within N 2^-23 of f64; one tower is the identity bit for bit; the tree is fixed") {
   const Philox philox = philox_key(1, Purpose::test);
-  for (const Executor e : {Executor::in_place, Executor::lazy}) {
+  for (const Executor e : {Executor::in_place, Executor::lazy, Executor::threaded}) {
     Devices d(e);
     for (std::size_t n = 1; n <= 8; ++n) {
       std::vector<Values> g(n, Values(1000));

@@ -31,7 +31,7 @@ struct Group {
 }  // namespace
 
 TEST_CASE("collectives of the threads transport move the right bytes") {
-  for (const Executor e : {Executor::in_place, Executor::lazy})
+  for (const Executor e : {Executor::in_place, Executor::lazy, Executor::threaded})
     for (const int n : {1, 2, 3, 8}) {
       Group g(n, e);
       Expect expect;

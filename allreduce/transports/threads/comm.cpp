@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "belfry/allreduce/transports/threads/group_internal.h"
+#include "belfry/autodiff/tensor.h"
 
 namespace belfry::threads {
 namespace {
@@ -28,84 +29,84 @@ class ThreadsControl : public Control {
   int rank_;
 };
 
-// Collectives by shared memory: post, read the others' memory, meet again before anyone reuses his.
+// Collectives by shared memory. Hosts meet twice at issue, the work itself is in stream order: a
+// member waits for the others' data to be ready, copies it, and lets nobody reuse what has not been
+// read. Nothing blocks inside a stream.
 class ThreadsCommunicator : public Communicator {
  public:
-  ThreadsCommunicator(Group& group, int rank) : group_(group), rank_(rank) {}
+  ThreadsCommunicator(Group& group, int rank, Device& device)
+      : group_(group),
+        rank_(rank),
+        device_(device),
+        ready_(device.event()),
+        done_(device.event()),
+        scratch_(Tensor::empty(Shape{0}, DType::f32, device)) {}
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return group_.n; }
 
   void exchange(Stream& s, std::span<const void* const> send,
                 std::span<const std::size_t> send_bytes, std::span<void* const> recv,
                 std::span<const std::size_t> recv_bytes, CommTag tag) override {
-    Touches t;
-    for (std::size_t p = 0; p < send.size(); ++p)
-      t.reads(send[p], send_bytes[p]).writes(recv[p], recv_bytes[p]);
-    s.run(t, [this, tag, out = std::make_shared<std::vector<const void*>>(send.begin(), send.end()),
-              out_bytes =
-                  std::make_shared<std::vector<std::size_t>>(send_bytes.begin(), send_bytes.end()),
-              in = std::vector<void*>(recv.begin(), recv.end()),
-              in_bytes = std::vector<std::size_t>(recv_bytes.begin(), recv_bytes.end())] {
-      const auto posts = meet({tag, 0, nullptr, out, out_bytes}, tag);
-      const auto me = static_cast<std::size_t>(rank_);
-      for (std::size_t p = 0; p < posts.size(); ++p) {
-        const std::size_t sent = posts[p].send_bytes->at(me);
-        if (sent != in_bytes[p]) {
-          group_.abort();
-          throw CommError(ErrorText{.what = "exchange sizes differ (" + text(tag) +
-                                            ", from member " + std::to_string(p) + ")",
-                                    .found = std::to_string(sent) + " bytes sent",
-                                    .expected = std::to_string(in_bytes[p]),
-                                    .tower = rank_});
-        }
-        const void* from = posts[p].send->at(me);
-        if (in[p] != from && sent != 0) std::memcpy(in[p], from, sent);
+    const auto posts = enter(
+        s, {tag, 0, nullptr, nullptr,
+            std::make_shared<std::vector<const void*>>(send.begin(), send.end()),
+            std::make_shared<std::vector<std::size_t>>(send_bytes.begin(), send_bytes.end())});
+    std::vector<Move> moves;
+    for (std::size_t p = 0; p < posts.size(); ++p) {
+      const std::size_t sent = posts[p].send_bytes->at(me());
+      if (sent != recv_bytes[p]) {
+        group_.abort();
+        throw CommError(ErrorText{.what = "exchange sizes differ (" + text(tag) + ", from member " +
+                                          std::to_string(p) + ")",
+                                  .found = std::to_string(sent) + " bytes sent",
+                                  .expected = std::to_string(recv_bytes[p]),
+                                  .tower = rank_});
       }
-      leave(tag);
-    });
+      moves.push_back({recv[p], posts[p].send->at(me()), sent, p});
+    }
+    copy(s, posts, moves);
+    leave(s, tag, [&](std::size_t p) { return send_bytes[p] != 0; });
   }
 
   void all_gather(Stream& s, const void* in, void* out, std::size_t bytes, CommTag tag) override {
-    Touches t;
-    t.reads(in, bytes).writes(out, bytes * static_cast<std::size_t>(group_.n));
-    s.run(t, [=, this] {
-      const auto posts = meet({tag, bytes, in}, tag);
-      for (std::size_t p = 0; p < posts.size(); ++p) {
-        auto* to = static_cast<std::byte*>(out) + p * bytes;
-        if (to != posts[p].data) std::memcpy(to, posts[p].data, bytes);
-      }
-      leave(tag);
-    });
+    const auto posts = enter(s, {tag, bytes, in});
+    std::vector<Move> moves;
+    for (std::size_t p = 0; p < posts.size(); ++p)
+      moves.push_back({static_cast<std::byte*>(out) + p * bytes, posts[p].data, bytes, p});
+    copy(s, posts, moves);
+    leave(s, tag, [&](std::size_t) { return bytes != 0; });
   }
 
   void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
                   CommTag tag) override {
+    const auto posts = enter(s, {tag, n * sizeof(float), in});
+    float* sum = scratch(s, n);
     Touches t;
-    t.reads(in, n * sizeof(float)).writes(out, n * sizeof(float));
-    s.run(t, [=, this] {
-      const auto posts = meet({tag, n * sizeof(float), in}, tag);
-      std::vector<float> acc(n);
-      for (std::size_t p = 0; p < posts.size(); ++p) {
-        const auto* x = static_cast<const float*>(posts[p].data);
-        for (std::size_t i = 0; i < n; ++i)
-          acc[i] = p == 0 ? x[i] : (op == Reduce::sum ? acc[i] + x[i] : std::max(acc[i], x[i]));
+    t.writes(sum, n * sizeof(float));
+    std::vector<const float*> sources;
+    for (std::size_t p = 0; p < posts.size(); ++p) {
+      sources.push_back(static_cast<const float*>(posts[p].data));
+      t.reads(posts[p].data, n * sizeof(float));
+      if (p != me() && n != 0) s.wait(*posts[p].event);
+    }
+    s.run(t, [sum, n, op, sources = std::move(sources)] {
+      for (std::size_t i = 0; i < n; ++i) {
+        float v = sources[0][i];
+        for (std::size_t p = 1; p < sources.size(); ++p)
+          v = op == Reduce::sum ? v + sources[p][i] : std::max(v, sources[p][i]);
+        sum[i] = v;
       }
-      leave(tag);  // everybody has read before anyone writes: `in` may be `out`
-      std::copy(acc.begin(), acc.end(), out);
     });
+    // Everybody has read before anyone writes: `in` may be `out`.
+    leave(s, tag, [&](std::size_t) { return n != 0; });
+    s.copy(out, sum, n * sizeof(float));
   }
 
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
-    Touches t;
-    if (rank_ == root)
-      t.reads(data, bytes);
-    else
-      t.writes(data, bytes);
-    s.run(t, [=, this] {
-      const auto posts = meet({tag, bytes, data}, tag);
-      if (rank_ != root) std::memcpy(data, posts.at(static_cast<std::size_t>(root)).data, bytes);
-      leave(tag);
-    });
+    const auto posts = enter(s, {tag, bytes, data});
+    const auto from = static_cast<std::size_t>(root);
+    copy(s, posts, {{data, posts.at(from).data, bytes, from}});
+    leave(s, tag, [&](std::size_t) { return rank_ == root && bytes != 0; });
   }
 
   bool healthy() const noexcept override { return !group_.comm.aborted(); }
@@ -113,10 +114,53 @@ class ThreadsCommunicator : public Communicator {
   void close() override {}
 
  private:
-  std::vector<CommPost> meet(CommPost post, const CommTag& tag) {
+  struct Move {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+    std::size_t member;
+  };
+  std::size_t me() const { return static_cast<std::size_t>(rank_); }
+
+  float* scratch(Stream& s, std::size_t n) {
+    if (scratch_.size() < static_cast<std::int64_t>(n)) {
+      s.synchronize();  // an earlier collective may still use the old one
+      scratch_ = Tensor::empty(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
+    }
+    return scratch_.data<float>();
+  }
+
+  std::vector<CommPost> enter(Stream& s, CommPost post) {
+    s.record(*ready_);
+    post.event = ready_.get();
+    return meet(post);
+  }
+
+  // Afterwards the stream goes on only when the members that read from this one have done so.
+  template <class Reads>
+  void leave(Stream& s, const CommTag& tag, Reads reads) {
+    s.record(*done_);
+    const auto posts = meet({tag, 0, nullptr, done_.get()});
+    for (std::size_t p = 0; p < posts.size(); ++p)
+      if (p != me() && reads(p)) s.wait(*posts[p].event);
+  }
+
+  void copy(Stream& s, const std::vector<CommPost>& posts, std::vector<Move> moves) {
+    std::erase_if(moves, [](const Move& m) { return m.to == m.from || m.bytes == 0; });
+    Touches t;
+    for (const Move& m : moves) {
+      t.reads(m.from, m.bytes).writes(m.to, m.bytes);
+      if (m.member != me()) s.wait(*posts[m.member].event);
+    }
+    s.run(t, [moves = std::move(moves)] {
+      for (const Move& m : moves) std::memcpy(m.to, m.from, m.bytes);
+    });
+  }
+
+  std::vector<CommPost> meet(const CommPost& post) {
     std::vector<CommPost> posts = group_.comm.meet(rank_, post);
     for (std::size_t p = 0; p < posts.size(); ++p) {
-      const CommTag& o = posts[p].tag;
+      const CommTag &o = posts[p].tag, &tag = post.tag;
       const bool same = o.kind == tag.kind && o.bucket == tag.bucket && o.update == tag.update;
       if (!same || posts[p].bytes != post.bytes) {
         group_.abort();
@@ -130,10 +174,12 @@ class ThreadsCommunicator : public Communicator {
     }
     return posts;
   }
-  void leave(const CommTag& tag) { meet({tag}, tag); }
 
   Group& group_;
   int rank_;
+  Device& device_;
+  std::unique_ptr<Event> ready_, done_;
+  Tensor scratch_;
 };
 
 }  // namespace
@@ -141,8 +187,8 @@ class ThreadsCommunicator : public Communicator {
 std::unique_ptr<Control> make_control(Group& group, int rank) {
   return std::make_unique<ThreadsControl>(group, rank);
 }
-std::unique_ptr<Communicator> make_communicator(Group& group, int rank) {
-  return std::make_unique<ThreadsCommunicator>(group, rank);
+std::unique_ptr<Communicator> make_communicator(Group& group, int rank, Device& device) {
+  return std::make_unique<ThreadsCommunicator>(group, rank, device);
 }
 
 }  // namespace belfry::threads

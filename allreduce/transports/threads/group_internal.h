@@ -24,6 +24,7 @@ class Meeting {
     const std::uint64_t round = rounds_[static_cast<std::size_t>(rank)]++;
     auto& side = posts_[round % 2];
     side[static_cast<std::size_t>(rank)] = std::move(post);
+    host_.publish(this, round);
     arrived_.fetch_add(1, std::memory_order_acq_rel);
     host_.notify();
     const std::uint64_t want = (round + 1) * static_cast<std::uint64_t>(n_);
@@ -35,6 +36,7 @@ class Meeting {
       throw CommError(ErrorText{.what = "the group was aborted",
                                 .fix = "destroy it; the first error says why",
                                 .tower = rank});
+    host_.observe(this, round);
     return side;
   }
   void abort() noexcept {
@@ -52,12 +54,14 @@ class Meeting {
   std::atomic<bool> aborted_{false};
 };
 
-// What a member brings to a collective.
+// What a member brings to a collective. Pointers are to its own things, which it keeps alive until
+// it has left the collective; `event` is recorded on its stream.
 struct CommPost {
   CommTag tag;
   std::size_t bytes = 0;
   const void* data = nullptr;
-  // exchange: owned by the post, for a member may leave an aborted meeting while others read it
+  const Event* event = nullptr;
+  // exchange: one a member; owned, for a member may leave an aborted meeting while others read it
   std::shared_ptr<const std::vector<const void*>> send{};
   std::shared_ptr<const std::vector<std::size_t>> send_bytes{};
 };
@@ -75,7 +79,7 @@ struct Group {
 };
 
 std::unique_ptr<Control> make_control(Group& group, int rank);
-std::unique_ptr<Communicator> make_communicator(Group& group, int rank);
+std::unique_ptr<Communicator> make_communicator(Group& group, int rank, Device& device);
 
 // Parameters, mean and state of a whole group in one copy; blocks are claimed, nobody owns any.
 class SharedArrays;

@@ -120,6 +120,8 @@ class SharedMover : public Mover {
   void bucket_ready(int bucket) override {
     const bool last = ++marked_ == static_cast<int>(a_->ready.size());
     device_.main().run({}, [a = a_.get(), bucket, last] {
+      a->host.publish(&a->ready[static_cast<std::size_t>(bucket)]);
+      if (last) a->host.publish(&a->ended);
       a->ready[static_cast<std::size_t>(bucket)].fetch_add(1, std::memory_order_acq_rel);
       if (last) a->ended.fetch_add(1, std::memory_order_acq_rel);
       a->host.notify();
@@ -138,6 +140,7 @@ class SharedMover : public Mover {
     a_->host.wait(
         [&] { return count.load(std::memory_order_acquire) == n || group_.comm.aborted(); });
     if (count.load(std::memory_order_acquire) != n) throw CommError("the group was aborted");
+    a_->host.observe(&count);
     fill(work, chunk);
     return true;
   }
@@ -162,12 +165,14 @@ class SharedMover : public Mover {
   void finish(bool) override { device_.main().synchronize(); }
 
   void read(FlatArray what, int k, float* whole) override {
-    if (rank_ == 0)
-      std::memcpy(whole, array(what, k).raw(), a_->plan.index.elements() * sizeof(float));
+    const Tensor& from = array(what, k);
+    if (rank_ == 0) device_.main().fetch(whole, from.raw(), from.bytes());
   }
   void write(FlatArray what, int k, const float* whole) override {
-    if (rank_ == 0)
-      std::memcpy(array(what, k).raw(), whole, a_->plan.index.elements() * sizeof(float));
+    const Tensor& to = array(what, k);
+    if (rank_ != 0) return;
+    device_.main().copy(to.raw(), whole, to.bytes());
+    device_.main().synchronize();
   }
 
  private:

@@ -11,7 +11,7 @@ class ThreadsTransport : public Transport {
       : context_(context), options_(options), group_(context.host(), context.towers()) {
     for (int t = 0; t < context.towers(); ++t) {
       controls_.push_back(threads::make_control(group_, t));
-      comms_.push_back(threads::make_communicator(group_, t));
+      comms_.push_back(threads::make_communicator(group_, t, context.device(t)));
     }
   }
   Control& control(int tower) override { return *controls_.at(static_cast<std::size_t>(tower)); }

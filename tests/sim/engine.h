@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// A short training run with everything that can go wrong between streams, on any executor.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "belfry/tests/sim/platform.h"
+#include "belfry/towers/group.h"
+
+namespace belfry::sim {
+
+enum class Way : std::uint8_t { shared, replicated, collectives };  // collectives: simulator only
+
+struct Run {
+  std::string label;
+  int towers = 4;
+  Way way = Way::shared;
+  std::function<Optimizer()> optimizer;
+  std::int64_t rows = 16, batch = 7;  // the last batch of an epoch is short
+  std::int64_t updates = 3;
+  bool shuffle = true;
+  std::int64_t prefetch = 1;
+  bool branch = false;    // a variable that only some updates reach
+  bool evaluate = false;  // between the updates
+};
+
+struct Outcome {
+  std::string hash;
+  std::vector<double> losses;
+  std::string error;  // of the class and text that ended it
+  std::vector<std::string> reports;
+  std::uint64_t calls = 0, waits = 0, syncs = 0, operations = 0;
+  double critical_path = 0;
+  std::vector<Traced> trace;
+  bool operator==(const Outcome& o) const {
+    return hash == o.hash && losses == o.losses && error == o.error;
+  }
+};
+
+Outcome run_plain(const Run& run, Executor executor = Executor::in_place);
+Outcome run_simulated(const Run& run, const SchedulerOptions& options);
+
+std::vector<Run> all_runs(int towers);
+
+}  // namespace belfry::sim

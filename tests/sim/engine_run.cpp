@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+#include <memory>
+
+#include "belfry/autodiff/nn/linear.h"
+#include "belfry/autodiff/ops/elementwise/mul.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/core/error.h"
+#include "belfry/data/memory.h"
+#include "belfry/optim/optimizer.h"
+#include "belfry/tests/sim/communicator.h"
+#include "belfry/tests/sim/engine.h"
+
+namespace belfry::sim {
+namespace {
+
+// Small, but of several buckets: 4 blocks of 4096 elements and a few variables in each.
+struct Net : Module {
+  Linear hidden{*this, "hidden", 6, 80, Activation::tanh};
+  Linear middle{*this, "middle", 80, 80, Activation::tanh};
+  Linear head{*this, "head", 80, 3};
+  Variable gate{*this, "gate", Shape{3}, Init::zeros()};
+  Tensor forward(const Tensor& x) { return head(middle(hidden(x))); }
+};
+
+std::shared_ptr<const Dataset> data(std::int64_t rows) {
+  std::vector<float> x;
+  std::vector<std::int32_t> y;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    y.push_back(static_cast<std::int32_t>(r % 3));
+    for (int f = 0; f < 6; ++f)
+      x.push_back(static_cast<float>((r * 7 + f * 5) % 11) / 11 - 0.5f +
+                  (f % 3 == r % 3 ? 1.f : 0.f));
+  }
+  return memory_dataset(std::move(x), Shape{6}, std::move(y), 3);
+}
+
+template <class E>
+std::string described(const char* name, const E& e) {
+  return std::string(name) + ": " + e.what();
+}
+
+void train(Context& context, const Run& run, GroupOptions options, Outcome& out) {
+  options.first_bucket_bytes = options.bucket_bytes = 16384;
+  TowerGroup<Net> group(context, run.optimizer(), options);
+  Loader loader(
+      context, data(run.rows),
+      {.batch = run.batch, .epochs = 100, .shuffle = run.shuffle, .prefetch = run.prefetch});
+  Batch batch;
+  for (std::int64_t k = 1; k <= run.updates && loader.next(batch); ++k) {
+    const bool gated = run.branch && k % 2 == 0;
+    const auto report = group.step(batch, [&](Net& net, const Batch& b, Step&) {
+      Tensor logits = net.forward(b["image"]);
+      if (gated) logits = mul(logits, net.gate);
+      return cross_entropy(logits, b["label"]);
+    });
+    out.losses.push_back(report.loss());
+    if (!run.evaluate) continue;
+    Loader rows(context, data(5), {.batch = 3, .epochs = 1, .shuffle = false, .prefetch = 1});
+    out.losses.push_back(group
+                             .evaluate(rows,
+                                       [](Net& net, const Batch& b, Step&) {
+                                         return cross_entropy(net.forward(b["image"]), b["label"]);
+                                       })
+                             .loss);
+  }
+  out.hash = group.parameter_hash();
+}
+
+void guarded(Outcome& out, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const DeviceError& e) {
+    out.error = described("DeviceError", e);
+  } catch (const CommError& e) {
+    out.error = described("CommError", e);
+  } catch (const Error& e) {
+    out.error = described("Error", e);
+  } catch (const std::exception& e) {
+    out.error = described("exception", e);
+  }
+}
+
+ContextOptions context_options(const Run& run) {
+  return {.towers = "cpu:" + std::to_string(run.towers), .seed = 3, .threads_per_tower = 1};
+}
+
+GroupOptions group_options(const Run& run) {
+  GroupOptions o;
+  o.variables = run.way == Way::shared ? Variables::shared : Variables::replicated;
+  return o;
+}
+
+}  // namespace
+
+Outcome run_plain(const Run& run, Executor executor) {
+  Outcome out;
+  guarded(out, [&] {
+    ContextOptions options = context_options(run);
+    options.executor = executor;
+    Context context(options);
+    train(context, run, group_options(run), out);
+  });
+  return out;
+}
+
+Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options) {
+  Outcome out;
+  const auto platform = std::make_shared<SimPlatform>(scheduler_options);
+  Scheduler& s = platform->scheduler();
+  guarded(out, [&] {
+    ContextOptions options = context_options(run);
+    options.platform = platform;
+    Context context(options);
+    GroupOptions group = group_options(run);
+    if (run.way == Way::collectives) group.make_transport = sim_transport(s);
+    train(context, run, group, out);
+  });
+  out.reports = s.reports();
+  out.calls = s.calls();
+  out.waits = s.waits();
+  out.syncs = s.syncs();
+  out.operations = s.operations();
+  out.critical_path = s.critical_path();
+  out.trace = s.trace();
+  return out;
+}
+
+std::vector<Run> all_runs(int towers) {
+  const auto with = [](std::function<void(Optimizer&)> change) {
+    return [change = std::move(change)] {
+      Optimizer o = momentum({.lr = 0.05});
+      change(o);
+      return o;
+    };
+  };
+  std::vector<Run> out;
+  for (const Way way : {Way::shared, Way::replicated, Way::collectives}) {
+    const std::string name = way == Way::shared       ? "shared"
+                             : way == Way::replicated ? "replicated"
+                                                      : "collectives";
+    const auto add = [&](const std::string& label, std::function<void(Optimizer&)> change) {
+      Run run;
+      run.label = label + ", " + name;
+      run.towers = towers;
+      run.way = way;
+      run.optimizer = with(std::move(change));
+      out.push_back(run);
+      return &out.back();
+    };
+    add("guard", [](Optimizer&) {});
+    add("clip, l2, ema, evaluation", [](Optimizer& o) {
+      o.clip_global_norm(0.5), o.l2 = 0.01, o.ema = 0.9;
+    })->evaluate = true;
+    add("no statistics", [](Optimizer& o) { o.guard = false; });
+    add("accumulate 2, squares", [](Optimizer& o) {
+      o.accumulate = 2;
+      o.statistics = Statistics::squares;
+    });
+    add("a gradient that comes and goes", [](Optimizer&) {})->branch = true;
+    add("empty towers, no prefetch", [](Optimizer&) {})->batch = 2;
+    out.back().prefetch = 0;
+  }
+  return out;
+}
+
+}  // namespace belfry::sim

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/tests/sim/platform.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "belfry/core/error.h"
+
+namespace belfry::sim {
+namespace {
+
+class SimEvent : public CpuEvent {
+ public:
+  SimEvent(Scheduler& scheduler, bool external) : CpuEvent(external), scheduler_(scheduler) {}
+  bool done() const override { return recorded() && (mark == nullptr || mark->done); }
+  void wait_host() const override {
+    scheduler_.call("wait for an event");
+    require_recorded();
+    if (mark != nullptr) scheduler_.wait_host(*mark);
+  }
+  std::shared_ptr<Mark> mark;  // of the last record
+
+ private:
+  Scheduler& scheduler_;
+};
+
+// Memory as the product's arena hands it out: the last block given back comes first. New memory is
+// full of NaN, so that reading what nobody wrote shows.
+class SimArena : public Arena {
+ public:
+  explicit SimArena(Scheduler& scheduler) : scheduler_(scheduler) {}
+  ~SimArena() override {
+    for (auto& [size, blocks] : free_)
+      for (void* p : blocks) {
+        const auto lo = reinterpret_cast<std::uintptr_t>(p);
+        scheduler_.freed(lo, lo + size);
+        std::free(p);
+      }
+  }
+  void* take(std::size_t bytes) override {
+    scheduler_.call("take memory");
+    const std::size_t size = rounded(bytes);
+    auto& list = free_[size];
+    stats_.live_bytes += size;
+    stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
+    if (!list.empty()) {
+      void* p = list.back();
+      list.pop_back();
+      return p;
+    }
+    ++stats_.system_requests;
+    stats_.reserved_bytes += size;
+    void* p = std::aligned_alloc(64, size);
+    std::memset(p, 0xFF, size);
+    return p;
+  }
+  void give_back(void* p, std::size_t bytes) noexcept override {
+    stats_.live_bytes -= rounded(bytes);
+    free_[rounded(bytes)].push_back(p);
+  }
+  ArenaStats stats() const override { return stats_; }
+
+ private:
+  static std::size_t rounded(std::size_t bytes) {
+    return (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
+  }
+  Scheduler& scheduler_;
+  std::map<std::size_t, std::vector<void*>> free_;
+  ArenaStats stats_;
+};
+
+class SimDevice : public Device {
+ public:
+  SimDevice(Scheduler& scheduler, int index, int threads)
+      : scheduler_(scheduler),
+        id_{Backend::cpu, index},
+        threads_(threads),
+        arena_(scheduler),
+        pinned_(scheduler),
+        main_(std::make_unique<SimStream>(scheduler, id_, threads, name_of(id_) + " main")) {}
+  DeviceId id() const noexcept override { return id_; }
+  std::unique_ptr<Stream> stream(int) override {
+    scheduler_.call("make a stream");
+    return std::make_unique<SimStream>(scheduler_, id_, threads_, name_of(id_) + " side");
+  }
+  std::unique_ptr<Event> event(bool external) override {
+    scheduler_.call("make an event");
+    return std::make_unique<SimEvent>(scheduler_, external);
+  }
+  Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
+  Stream& main() override { return *main_; }
+  int threads() const noexcept override { return threads_; }
+  bool host_memory() const noexcept override { return true; }
+  void synchronize() override { main_->synchronize(); }
+  void bind_thread() override { bind_cpu_thread(threads_); }
+
+ private:
+  Scheduler& scheduler_;
+  DeviceId id_;
+  int threads_;
+  SimArena arena_, pinned_;
+  std::unique_ptr<Stream> main_;
+};
+
+class SimHost : public Host {
+ public:
+  explicit SimHost(Scheduler& scheduler) : scheduler_(scheduler) {}
+
+  void run(int n, void (*body)(void*, int), void* arg) override {
+    HostThreads& threads = scheduler_.threads();
+    while (static_cast<int>(workers_.size()) < n - 1) workers_.push_back(threads.add());
+    for (int i = 1; i < n; ++i)
+      threads.start(workers_[static_cast<std::size_t>(i - 1)], [=] { body(arg, i); });
+    scheduler_.preempt();
+    std::exception_ptr first;
+    try {
+      body(arg, 0);
+    } catch (...) {
+      first = std::current_exception();
+    }
+    for (int i = 1; i < n; ++i) {
+      auto& t = threads.at(workers_[static_cast<std::size_t>(i - 1)]);
+      await_end(t);
+      if (t.error && !first) first = t.error;
+    }
+    if (first) std::rethrow_exception(first);
+  }
+  std::uint64_t spawn(void (*body)(void*), void* arg) override {
+    const int t = scheduler_.threads().add();
+    scheduler_.threads().start(t, [=] { body(arg); });
+    return static_cast<std::uint64_t>(t);
+  }
+  void join(std::uint64_t thread) override {
+    const int t = static_cast<int>(thread);
+    await_end(scheduler_.threads().at(t));
+    scheduler_.threads().end(t);
+  }
+  void wait(bool (*ready)(void*), void* arg) override {
+    scheduler_.preempt();
+    scheduler_.block_until([=] { return ready(arg); }, "Host::wait");
+  }
+  void notify() noexcept override { scheduler_.threads().progressed(); }
+  void publish(const void* key, std::uint64_t phase) noexcept override {
+    scheduler_.publish(key, phase);
+  }
+  void observe(const void* key, std::uint64_t phase) noexcept override {
+    scheduler_.observe(key, phase);
+  }
+
+ private:
+  void await_end(HostThreads::Thread& t) {
+    scheduler_.block_until([&t] { return !t.live; }, "the end of a thread");
+    HostThreads::Thread& me = scheduler_.threads().me();
+    sim::join(me.clock, t.clock);
+    me.time = std::max(me.time, t.time);
+  }
+  Scheduler& scheduler_;
+  std::vector<int> workers_;
+};
+
+}  // namespace
+
+std::vector<Range> ranges_of(const Touches& touches) {
+  std::vector<Range> out;
+  for (const Touch& t : touches) {
+    const auto lo = reinterpret_cast<std::uintptr_t>(t.data);
+    if (t.bytes != 0) out.push_back({lo, lo + t.bytes, t.write});
+  }
+  return out;
+}
+
+SimPlatform::SimPlatform(const SchedulerOptions& options) : scheduler_(options) {
+  watch_heap(&scheduler_);
+}
+SimPlatform::~SimPlatform() { watch_heap(nullptr); }
+
+std::unique_ptr<Host> SimPlatform::host() { return std::make_unique<SimHost>(scheduler_); }
+
+std::unique_ptr<Device> SimPlatform::device(int index, int threads) {
+  return std::make_unique<SimDevice>(scheduler_, index, threads);
+}
+
+SimStream::SimStream(Scheduler& scheduler, DeviceId device, int threads, const std::string& name)
+    : QueuedStream(device, threads),
+      scheduler_(scheduler),
+      name_(name),
+      queue_(scheduler.open_queue(device.index, name)) {}
+
+SimStream::~SimStream() = default;  // what is queued may still run, as in CUDA
+
+void SimStream::record(Event& event) {
+  auto& e = dynamic_cast<SimEvent&>(event);
+  scheduler_.call("record on " + name_);
+  if (capturing()) {
+    run({}, [] {});
+    capture_record(e);
+    return;
+  }
+  e.mark = std::make_shared<Mark>();
+  Operation op;
+  op.kind = Operation::Kind::record;
+  op.what = scheduler_.name("record on " + name_);
+  op.mark = e.mark;
+  e.set_recorded();
+  scheduler_.submit(queue_, std::move(op));
+}
+
+void SimStream::wait(const Event& event) {
+  const auto& e = dynamic_cast<const SimEvent&>(event);
+  scheduler_.call("wait on " + name_);
+  if (scheduler_.drop_wait()) return;
+  if (capturing()) {
+    if (!e.external()) e.require_recorded();
+    run({}, [&e] { e.require_recorded(); });
+    return;
+  }
+  e.require_recorded();
+  if (e.mark == nullptr) return;
+  Operation op;
+  op.kind = Operation::Kind::wait;
+  op.what = scheduler_.name("wait on " + name_);
+  op.mark = e.mark;
+  scheduler_.submit(queue_, std::move(op));
+}
+
+void SimStream::copy(void* dst, const void* src, std::size_t bytes) {
+  what_ = "copy";
+  QueuedStream::copy(dst, src, bytes);
+}
+
+void SimStream::fill(void* dst, int byte, std::size_t bytes) {
+  what_ = "fill";
+  QueuedStream::fill(dst, byte, bytes);
+}
+
+void SimStream::launch(const KernelCall& call) {
+  what_ = call.name;
+  QueuedStream::launch(call);
+}
+
+void SimStream::push(OwnedTask task) {
+  const std::string what = (what_.empty() ? "task" : what_) + " on " + name_;
+  what_.clear();
+  scheduler_.call(what);
+  Operation op;
+  op.what = scheduler_.name(what);
+  op.touches = ranges_of(task.touches);
+  op.run = std::move(task);
+  scheduler_.submit(queue_, std::move(op));
+}
+
+void SimStream::synchronize() {
+  scheduler_.call("synchronize " + name_);
+  if (scheduler_.drop_sync()) return;
+  scheduler_.synchronize(queue_);
+}
+
+void SimStream::host_access(const Touches& touches) {
+  const std::string* what = scheduler_.name("host");
+  for (const Range& r : ranges_of(touches)) scheduler_.host_access(r, what);
+}
+
+}  // namespace belfry::sim

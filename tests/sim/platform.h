@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <memory>
+
+#include "belfry/device/context.h"
+#include "belfry/device/cpu/streams_internal.h"
+#include "belfry/tests/sim/scheduler.h"
+
+namespace belfry::sim {
+
+// CPU devices whose streams are queues of a Scheduler, and host threads that take turns. Give it to
+// a Context; reports() and counts stay readable after the context is gone.
+class SimPlatform : public Platform {
+ public:
+  explicit SimPlatform(const SchedulerOptions& options);
+  ~SimPlatform() override;
+  std::unique_ptr<Host> host() override;
+  std::unique_ptr<Device> device(int index, int threads) override;
+  Scheduler& scheduler() { return scheduler_; }
+
+ private:
+  Scheduler scheduler_;
+};
+
+// A stream of the scheduler.
+class SimStream : public QueuedStream {
+ public:
+  SimStream(Scheduler& scheduler, DeviceId device, int threads, const std::string& name);
+  ~SimStream() override;
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void copy(void* dst, const void* src, std::size_t bytes) override;
+  void fill(void* dst, int byte, std::size_t bytes) override;
+  void launch(const KernelCall& call) override;
+  void synchronize() override;
+  void host_access(const Touches& touches) override;
+  int queue() const { return queue_; }
+
+ protected:
+  void push(OwnedTask task) override;
+
+ private:
+  Scheduler& scheduler_;
+  std::string name_, what_;
+  int queue_;
+};
+
+// The scheduler that hears of memory given back to the heap, or none.
+void watch_heap(Scheduler* scheduler);
+
+std::vector<Range> ranges_of(const Touches& touches);
+
+}  // namespace belfry::sim
