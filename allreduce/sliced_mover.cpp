@@ -92,8 +92,7 @@ class SlicedMover : public Mover {
 
   bool next_fold(Work& work) override {
     if (!std::exchange(delayed_, true)) delay(delay_seconds_);
-    while (folded_ < slices_.size() && slices_[folded_].blocks == 0)
-      device_.main().wait(*moved_[folded_++]);
+    while (folded_ < slices_.size() && slices_[folded_].blocks == 0) ++folded_;
     if (folded_ == slices_.size()) return false;
     device_.main().wait(*moved_[folded_]);
     fill(work, folded_++);
@@ -154,6 +153,7 @@ class SlicedMover : public Mover {
   }
 
   void write(FlatArray what, int k, const float* whole) override {
+    const Settled settled(device_.main());
     if (what == FlatArray::parameter) {
       device_.main().copy(param_.raw(), whole, param_.bytes());
     } else {

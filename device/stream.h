@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <utility>
@@ -81,6 +82,26 @@ class Stream {
 
  protected:
   virtual void submit(const Touches& touches, Task task) = 0;
+};
+
+// When an exception leaves its scope, waits for what was put on the stream: host memory that lives
+// there may still be in use.
+class Settled {
+ public:
+  explicit Settled(Stream& stream) : stream_(stream) {}
+  ~Settled() {
+    if (std::uncaught_exceptions() == before_) return;
+    try {
+      stream_.synchronize();
+    } catch (...) {  // the exception under way says more
+    }
+  }
+  Settled(const Settled&) = delete;
+  Settled& operator=(const Settled&) = delete;
+
+ private:
+  Stream& stream_;
+  int before_ = std::uncaught_exceptions();
 };
 
 }  // namespace belfry

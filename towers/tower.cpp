@@ -42,6 +42,7 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   std::vector<SegmentRef> refs;
   for (const Segment& s : shared.plan.index.segments())
     refs.push_back({s.offset, static_cast<unsigned>(s.size), s.variable});
+  const Settled settled(device_.main());
   segments_ = table<SegmentRef>(refs.size(), device_);
   device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
   fold_plan_ = table<FoldPlan>(n, device_);
@@ -188,7 +189,9 @@ void Tower::complete_bucket_of(int v) {
   for (int b = shared_.first_bucket[at(v)]; b <= shared_.last_bucket[at(v)]; ++b) {
     if (--bucket_left_[at(b)] != 0) continue;
     bucket_done_[at(b)] = 1;
+    exchange_broken_ = true;  // unless it returns: then the others would wait for this bucket
     mover_->bucket_ready(b);
+    exchange_broken_ = false;
   }
 }
 

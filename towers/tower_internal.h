@@ -16,6 +16,9 @@ class Tower {
  public:
   Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module,
         Transport& transport);
+  ~Tower() { drain(); }  // what is queued uses memory of the group
+  Tower(const Tower&) = delete;
+  Tower& operator=(const Tower&) = delete;
 
   void update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out);
   // Gradients without averaging: the mean over this tower's units, absent ones undefined.
@@ -80,9 +83,10 @@ class Tower {
   // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
-  bool buckets_open_ = false;  // completing variables may release buckets
-  bool filled_ = false;        // the rule's scalars are those of this update
-  int units_ = 0;              // units of this update on this tower
+  bool buckets_open_ = false;     // completing variables may release buckets
+  bool exchange_broken_ = false;  // a bucket could not be given to the exchange
+  bool filled_ = false;           // the rule's scalars are those of this update
+  int units_ = 0;                 // units of this update on this tower
 };
 
 }  // namespace belfry

@@ -71,6 +71,7 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Un
   try {
     run_last(last, out);
   } catch (...) {
+    if (exchange_broken_) throw;
     out.error = std::current_exception();
     mover_->fail();
   }

@@ -2,6 +2,7 @@
 // A short training run with everything that can go wrong between streams, on any executor.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ struct Outcome {
   std::vector<double> losses;
   std::string error;  // of the class and text that ended it
   std::vector<std::string> reports;
-  std::uint64_t calls = 0, waits = 0, syncs = 0, operations = 0;
+  std::string failed_call;
+  std::uint64_t calls = 0, operations = 0;
+  std::map<int, std::uint64_t> waits, syncs;  // by device
   double critical_path = 0;
   std::vector<Traced> trace;
   bool operator==(const Outcome& o) const {

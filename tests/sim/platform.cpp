@@ -79,6 +79,7 @@ class SimDevice : public Device {
         arena_(scheduler),
         pinned_(scheduler),
         main_(std::make_unique<SimStream>(scheduler, id_, threads, name_of(id_) + " main")) {}
+  ~SimDevice() override { scheduler_.discard(id_.index); }
   DeviceId id() const noexcept override { return id_; }
   std::unique_ptr<Stream> stream(int) override {
     scheduler_.call("make a stream");
@@ -209,7 +210,7 @@ void SimStream::record(Event& event) {
 void SimStream::wait(const Event& event) {
   const auto& e = dynamic_cast<const SimEvent&>(event);
   scheduler_.call("wait on " + name_);
-  if (scheduler_.drop_wait()) return;
+  if (scheduler_.drop_wait(device().index)) return;
   if (capturing()) {
     if (!e.external()) e.require_recorded();
     run({}, [&e] { e.require_recorded(); });
@@ -251,9 +252,9 @@ void SimStream::push(OwnedTask task) {
 }
 
 void SimStream::synchronize() {
-  scheduler_.call("synchronize " + name_);
-  if (scheduler_.drop_sync()) return;
-  scheduler_.synchronize(queue_);
+  const bool fails = scheduler_.call("synchronize " + name_, true);
+  scheduler_.synchronize(queue_, !scheduler_.drop_sync(device().index) && !fails);
+  if (fails) throw DeviceError("injected failure of synchronize " + name_);
 }
 
 void SimStream::host_access(const Touches& touches) {

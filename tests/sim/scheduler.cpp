@@ -53,12 +53,23 @@ void Scheduler::check(const Range& range, int agent, std::uint32_t clock, const 
   for (const std::string& line : shadow_.touch(range, {agent, clock, what}, known)) report(line);
 }
 
-void Scheduler::call(const std::string& what) {
+bool Scheduler::call(const std::string& what, bool waits) {
   ++calls_;
-  if (running_ >= 0) return report("an operation of a queue calls " + what);
+  if (running_ >= 0) {
+    report("an operation of a queue calls " + what);
+    return false;
+  }
   preempt();
   if (dead_) throw DeviceError("the simulated program is in a deadlock");
-  if (calls_ == options_.fail_call) throw DeviceError("injected failure of " + what);
+  if (calls_ != options_.fail_call) return false;
+  failed_call_ = what;
+  if (waits) return true;
+  throw DeviceError("injected failure of " + what);
+}
+
+void Scheduler::discard(int device) {
+  for (Queue& q : queues_)
+    if (q.device == device) q.ops.clear();
 }
 
 void Scheduler::preempt() {
@@ -141,8 +152,8 @@ void Scheduler::execute(int queue) {
   }
   const double begin = q.time;
   const std::uint32_t clock = tick(q.clock, q.agent);
-  for (const Range& r : op.touches) check(r, q.agent, clock, q.clock, op.what);
   if (op.kind == Operation::Kind::collective) return meet(queue);
+  for (const Range& r : op.touches) check(r, q.agent, clock, q.clock, op.what);
   if (op.kind == Operation::Kind::record) {
     op.mark->clock = q.clock;
     op.mark->time = q.time;
@@ -194,7 +205,12 @@ void Scheduler::meet(int queue) {
     Queue& member = queues_[at(k)];
     member.meeting = false;
     busy_.erase(member.device);
+    // A member knows that all have arrived and what it has done itself, not what the others have:
+    // their ends of the movement may still be under way.
     join(member.clock, r->clock);
+    const std::uint32_t clock = tick(member.clock, member.agent);
+    const Operation& op = member.ops.front();
+    for (const Range& range : op.touches) check(range, member.agent, clock, member.clock, op.what);
     member.time = r->time + r->seconds;
     finish(k, r->time);
   }
@@ -239,10 +255,10 @@ void Scheduler::block_until(const std::function<bool()>& ready_now, const char* 
   }
 }
 
-void Scheduler::synchronize(int queue) {
+void Scheduler::synchronize(int queue, bool ordered) {
   block_until([this, queue] { return idle(queue); }, "synchronize");
   Queue& q = queues_[at(queue)];
-  join(threads_.me().clock, q.clock);
+  if (ordered) join(threads_.me().clock, q.clock);
   threads_.me().time = std::max(threads_.me().time, q.time);
   if (q.error) std::rethrow_exception(std::exchange(q.error, nullptr));
 }
