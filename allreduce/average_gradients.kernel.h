@@ -53,6 +53,8 @@ struct AverageLists {
   }
 
   void touches(Touches& t, std::size_t count) const {
+    t.reads(sources, static_cast<std::size_t>(n) * sizeof(T*));
+    t.reads(weights, static_cast<std::size_t>(n) * sizeof(double));
     for (int k = 0; k < n; ++k)
       if (sources[k] != nullptr) t.reads(sources[k], count * sizeof(T));
     t.writes(mean, count * sizeof(T));

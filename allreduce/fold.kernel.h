@@ -97,10 +97,16 @@ struct FoldSegments {
   }
 
   void touches(Touches& t, std::size_t rows) const {
+    const std::size_t pointers = static_cast<std::size_t>(n) * sizeof(float*);
+    t.reads(segments, rows * sizeof(SegmentRef)).reads(sources, pointers);
+    if (square_in != nullptr) t.reads(square_in, pointers);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::size_t at = segments[r].offset - origin, bytes = segments[r].size * sizeof(float);
-      for (int k = 0; k < n; ++k)
+      for (int k = 0; k < n; ++k) {
         if (sources[k] != nullptr) t.reads(sources[k] + at, bytes);
+        if (square_in != nullptr && square_in[k] != nullptr) t.reads(square_in[k] + at, bytes);
+      }
+      t.reads(plan + segments[r].variable, sizeof(FoldPlan));
       t.reads(param + at, bytes).writes(mean + (segments[r].offset - mean_origin), bytes);
       if (square != nullptr) t.writes(square + at, bytes);
       t.writes(stats + r, sizeof(SegmentStats));

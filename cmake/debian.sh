@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# debian.sh GROUP|PACKAGE... : installs the Debian packages that are missing; the groups are "build"
-# and "tests". Needs root or sudo, and the network, only when something is missing.
+# debian.sh GROUP|PACKAGE... : installs the Debian packages that are missing; the groups are "build",
+# "tests" and "fuzz". Needs root or sudo, and the network, only when something is missing.
 set -euo pipefail
 
 missing=()
@@ -14,6 +14,7 @@ want() {
           nlohmann-json3-dev libfmt-dev libspdlog-dev zlib1g-dev libxxhash-dev
         ;;
       tests) want catch2 ;;
+      fuzz) want clang-16 libclang-rt-16-dev ;;
       *)
         if ! dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed'; then
           missing+=("$package")

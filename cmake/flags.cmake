@@ -15,6 +15,12 @@ add_library(belfry_strict_flags INTERFACE)
 target_link_libraries(belfry_strict_flags INTERFACE belfry_flags)
 target_compile_options(belfry_strict_flags INTERFACE -Wconversion -Wsign-conversion)
 
+if(BELFRY_FUZZ)
+  # Warnings are GCC's business; clang knows others.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g1 -w)
+  add_link_options(-fsanitize=address,undefined)
+endif()
 if(BELFRY_SANITIZE)
   # Sanitizer instrumentation makes GCC 12 see uninitialised values that are not there.
   add_compile_options(-fsanitize=${BELFRY_SANITIZE} -fno-omit-frame-pointer

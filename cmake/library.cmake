@@ -10,7 +10,12 @@ foreach(layer IN LISTS BELFRY_LAYERS)
   list(APPEND belfry_sources ${files})
 endforeach()
 
-add_library(belfry SHARED ${belfry_sources})
+# Fuzzers link it statically: a shared library of clang's leaves the sanitizers' symbols open.
+if(BELFRY_FUZZ)
+  add_library(belfry STATIC ${belfry_sources})
+else()
+  add_library(belfry SHARED ${belfry_sources})
+endif()
 add_library(Belfry::belfry ALIAS belfry)
 set_target_properties(belfry PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
 target_compile_features(belfry PUBLIC cxx_std_20)

@@ -4,33 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "belfry/autodiff/op.h"
-#include "belfry/autodiff/ops/elementwise/mul.h"
-#include "belfry/autodiff/ops/reduce/sum.h"
 #include "belfry/device/cpu/cpu_device.h"
-#include "belfry/tests/catch.h"
+#include "belfry/tests/contract/op_runs.h"
 
 namespace belfry {
 namespace {
 
-using Values = std::vector<double>;
-
-std::vector<Values> values_of(const OpCase& c) {
-  std::vector<Values> v;
-  for (const SampleInput& in : c.inputs) v.push_back(in.values);
-  return v;
-}
-
-Tensor input(const SampleInput& in, const Values& values, DType type, Device& device) {
-  return Tensor::from(values, in.shape, in.differentiable ? type : in.fixed, device);
-}
-
-std::vector<Tensor> inputs(const OpCase& c, const std::vector<Values>& v, DType type,
-                           Device& device) {
-  std::vector<Tensor> t;
-  for (std::size_t i = 0; i < v.size(); ++i) t.push_back(input(c.inputs[i], v[i], type, device));
-  return t;
-}
+using namespace contract;
 
 double scale_of(const Values& v) {
   double scale = 1;
@@ -49,39 +29,6 @@ void require_close(const Values& got, const Values& expected, double tolerance) 
   }
   INFO("largest error " << worst << " at element " << at << ", bound " << bound);
   REQUIRE(worst <= bound);
-}
-
-struct Gradients {
-  Values output;
-  bool tracked = false;
-  std::vector<Values> inputs;  // one a differentiable input, empty vectors for others
-};
-
-// Output and the gradients of a random projection of it.
-Gradients differentiate(const OpCase& c, DType type, Device& device) {
-  Tape tape;
-  Scope scope({.tape = &tape});
-  std::vector<Tensor> in = inputs(c, values_of(c), type, device);
-  for (std::size_t i = 0; i < in.size(); ++i)
-    if (c.inputs[i].differentiable) in[i] = tape.leaf(in[i]);
-  const Tensor out = c.run(in);
-  Gradients g;
-  g.tracked = out.tape() != nullptr;
-  g.inputs.resize(in.size());
-  if (g.tracked) {
-    const Tensor direction =
-        Tensor::from(sample_values(out.size(), 1.0, 99), out.shape(), type, device);
-    tape.backward(sum(mul(out, direction)));
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      if (!c.inputs[i].differentiable) continue;
-      const Tensor grad = tape.grad(in[i]);
-      REQUIRE(grad.defined());
-      REQUIRE(grad.shape() == c.inputs[i].shape);
-      g.inputs[i] = grad.to_vector();
-    }
-  }
-  g.output = out.to_vector();
-  return g;
 }
 
 double projection(const OpCase& c, const std::vector<Values>& v, Device& device) {

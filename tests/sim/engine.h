@@ -44,6 +44,9 @@ struct Outcome {
 Outcome run_plain(const Run& run, Executor executor = Executor::in_place);
 Outcome run_simulated(const Run& run, const SchedulerOptions& options);
 
+// On DeclaredPlatform; not for Way::collectives.
+Outcome run_declared(const Run& run);
+
 std::vector<Run> all_runs(int towers);
 
 }  // namespace belfry::sim

@@ -8,6 +8,7 @@
 #include "belfry/data/memory.h"
 #include "belfry/optim/optimizer.h"
 #include "belfry/tests/sim/communicator.h"
+#include "belfry/tests/sim/declared.h"
 #include "belfry/tests/sim/engine.h"
 
 namespace belfry::sim {
@@ -128,6 +129,20 @@ Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options)
   out.operations = s.operations();
   out.critical_path = s.critical_path();
   out.trace = s.trace();
+  return out;
+}
+
+Outcome run_declared(const Run& run) {
+  Outcome out;
+  const auto platform = std::make_shared<DeclaredPlatform>();
+  guarded(out, [&] {
+    ContextOptions options = context_options(run);
+    options.platform = platform;
+    Context context(options);
+    train(context, run, group_options(run), out);
+  });
+  out.reports = platform->memory().reports();
+  out.operations = platform->memory().operations();
   return out;
 }
 

@@ -135,10 +135,20 @@ void check_checksum(const Json& json, const std::string& path) {
                                     .file = path});
 }
 
+Json parse_object(const std::string& text, const std::string& path) {
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) not_ours(path, "values nested deeper than " + std::to_string(kDeepest));
+    return true;
+  };
+  Json json = Json::parse(text, shallow, false);
+  if (json.is_discarded() || !json.is_object()) not_ours(path, "a file that is not a JSON object");
+  return json;
+}
+
 }  // namespace
 
 std::string Manifest::sealed(const std::string& json_text) {
-  Json json = Json::parse(json_text);
+  Json json = parse_object(json_text, "");
   json[kChecksum] = rest_checksum(json);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -162,12 +172,7 @@ std::string Manifest::text() const {
 
 Manifest Manifest::parse(const std::string& text, const std::string& path) {
   Manifest out;
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) not_ours(path, "values nested deeper than " + std::to_string(kDeepest));
-    return true;
-  };
-  const Json json = Json::parse(text, shallow, false);
-  if (json.is_discarded() || !json.is_object()) not_ours(path, "a file that is not a JSON object");
+  const Json json = parse_object(text, path);
   try {
     if (const auto kind = json.find("kind"); kind == json.end() || *kind != kKind)
       not_ours(path, kind == json.end()  ? "no \"kind\""

@@ -42,7 +42,8 @@ struct Manifest {
   std::vector<FileRecord> files;
 
   std::string text() const;
-  // JSON with its own checksum added or renewed; what changes a manifest by hand ends with it.
+  // A JSON object with its own checksum added or renewed; what changes a manifest by hand ends
+  // with it. Throws CheckpointError for other text.
   static std::string sealed(const std::string& json_text);
   // Throws CheckpointError naming `path`, also for another format version.
   static Manifest parse(const std::string& text, const std::string& path);
