@@ -71,7 +71,7 @@ struct Column {
   std::string name;
   std::vector<const Tensor*> towers;
   const Tensor* first = nullptr;  // some present one
-  std::vector<std::string> lacking;
+  std::vector<int> lacking;
 };
 
 Column column_of(const std::string& name, const std::vector<ByName>& lists,
@@ -83,7 +83,7 @@ Column column_of(const std::string& name, const std::vector<ByName>& lists,
     const bool counts = weights[t] > 0;
     if (!g->defined() || !counts) {
       c.towers.push_back(nullptr);
-      if (counts) c.lacking.push_back(std::to_string(t));
+      if (counts) c.lacking.push_back(static_cast<int>(t));
       continue;
     }
     c.towers.push_back(g);
@@ -131,13 +131,6 @@ void average(const Column& c, const std::vector<double>& weights, Device& device
   if (square) out.square.emplace_back(squares, c.name);
 }
 
-std::string list_text(const Column& c, std::size_t towers) {
-  std::string text;
-  for (const std::string& t : c.lacking) text += (text.empty() ? "" : ", ") + t;
-  return c.name + " (missing on tower" + (c.lacking.size() > 1 ? "s " : " ") + text + " of " +
-         std::to_string(towers) + ")";
-}
-
 }  // namespace
 
 AveragedGradients average_gradients(const Lists& towers, const AverageOptions& options) {
@@ -155,7 +148,8 @@ AveragedGradients average_gradients(const Lists& towers, const AverageOptions& o
       continue;
     }
     if (!c.lacking.empty() && options.none == MissingOnSome::reject)
-      partial += (partial.empty() ? "" : "; ") + list_text(c, towers.size());
+      partial +=
+          (partial.empty() ? "" : "; ") + missing_text(c.name, c.lacking, towers.size(), "tower");
     present.push_back(std::move(c));
   }
   if (present.empty()) throw GradientError("average_gradients: no variable has a gradient: " + all);

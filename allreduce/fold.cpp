@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/allreduce/fold.h"
 
+#include "belfry/allreduce/fold.kernel.h"
+
 namespace belfry {
 namespace {
 
 template <int N>
-void launch_n(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
-  const FoldSegments<N> g{f.segments, f.plan,        f.sources, f.square_in, f.parts,
-                          f.totals,   f.param,       f.mean,    f.square,    f.stats,
-                          f.origin,   f.mean_origin, f.n,       f.config};
-  launch_rows(stream, rows, g);
+void launch_n(Stream& stream, std::size_t rows, const FoldArgs& f) {
+  launch_rows(stream, rows, FoldSegments<N>{f});
 }
 
 }  // namespace
 
-void launch_fold(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
-  bool all = true;
+void launch_fold(Stream& stream, std::size_t rows, const FoldArgs& f) {
+  bool all = f.merges == nullptr;
   for (int k = 0; k < f.n; ++k) all = all && f.sources[k] != nullptr;
   switch (all ? f.n : 0) {
     case 1:
@@ -35,7 +34,7 @@ void launch_fold(Stream& stream, std::size_t rows, const FoldSegments<0>& f) {
     case 8:
       return launch_n<8>(stream, rows, f);
     default:
-      return launch_rows(stream, rows, f);
+      return launch_n<0>(stream, rows, f);
   }
 }
 

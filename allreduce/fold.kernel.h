@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include "belfry/allreduce/fold_args.h"
 #include "belfry/allreduce/shape_mean.kernel.h"
 #include "belfry/allreduce/tree.kernel.h"
 #include "belfry/device/kernel.h"
@@ -7,29 +8,16 @@
 namespace belfry {
 
 // Folds the towers' gradients of some segments into the mean, with its statistics: one row a
-// segment. Arrays begin at element `origin`, the mean (scratch memory, or a lone source itself) at
-// `mean_origin`. Sources hold s_u = W_u g_u; N = 0 is any number of sources, absent ones null. With
+// segment. Sources hold s_u = W_u g_u; N = 0 is any number of sources, absent ones null. With
 // `square_in` the sources' sums of s_u^2 / W_u are read from there.
 template <int N>
-struct FoldSegments {
+struct FoldSegments : FoldArgs {
   static constexpr const char* name = fold_name(N);
-  const SegmentRef* segments;
-  const FoldPlan* plan;
-  const float* const* sources;
-  const float* const* square_in;  // null: from the sources
-  const DevicePart* parts;
-  const Totals* totals;
-  const float* param;
-  float *mean, *square;  // square null: not kept
-  SegmentStats* stats;   // one a segment, as `segments`
-  std::size_t origin, mean_origin;
-  int n;
-  FoldConfig config;
 
   template <class Leaf, class Has>
   BELFRY_HD float sum(const Leaf& leaf, const Has& has) const {
     if constexpr (N == 0)
-      return tree_sum_any(n, leaf, has);
+      return tree_sum_any(n, merges, leaf, has);
     else
       return tree_sum<0, N>(leaf);
   }
@@ -44,11 +32,15 @@ struct FoldSegments {
       const std::size_t from = seg.offset - origin;
       const float* local[kSources];
       for (int k = 0; k < N; ++k) local[k] = sources[k] + from;
-      const auto has = [this](int k) {  // a tower without weight contributes nothing, NaN included
+      // What has no weight contributes nothing, NaN included: in strict mode it counts as 0, since
+      // it may as well have been added up before; else it is left out.
+      const auto weighs = [this](int k) {
+        if (only_part != nullptr) return only_part[k] < 0 || parts[only_part[k]].weight > 0;
         return sources[k] != nullptr && (!config.divide || parts[k].weight > 0);
       };
+      const auto has = [&](int k) { return only_part != nullptr || weighs(k); };
       bool all = N != 0;
-      for (int k = 0; k < N; ++k) all = all && has(k);
+      for (int k = 0; k < N; ++k) all = all && weighs(k);
       const auto at = [&](int k, std::size_t i) {
         return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i];
       };
@@ -58,7 +50,7 @@ struct FoldSegments {
       if (!all)
         team.each(seg.size, [&](std::size_t i) {
           const float s = tree_sum_any(
-              n, [&](int k) { return sources[k][from + i]; }, has);
+              n, merges, [&](int k) { return weighs(k) ? sources[k][from + i] : 0.f; }, has);
           out[i] = divide ? s / w : s;
         });
       else if (N != 1 || divide || out != local[0])
@@ -94,24 +86,6 @@ struct FoldSegments {
     if (square == nullptr) return team.template sum<float>(size, q);
     team.each(size, [&](std::size_t i) { square[from + i] = q(i); });
     return team.template sum<float>(size, [&](std::size_t i) { return square[from + i]; });
-  }
-
-  void touches(Touches& t, std::size_t rows) const {
-    const std::size_t pointers = static_cast<std::size_t>(n) * sizeof(float*);
-    t.reads(segments, rows * sizeof(SegmentRef)).reads(sources, pointers);
-    if (square_in != nullptr) t.reads(square_in, pointers);
-    for (std::size_t r = 0; r < rows; ++r) {
-      const std::size_t at = segments[r].offset - origin, bytes = segments[r].size * sizeof(float);
-      for (int k = 0; k < n; ++k) {
-        if (sources[k] != nullptr) t.reads(sources[k] + at, bytes);
-        if (square_in != nullptr && square_in[k] != nullptr) t.reads(square_in[k] + at, bytes);
-      }
-      t.reads(plan + segments[r].variable, sizeof(FoldPlan));
-      t.reads(param + at, bytes).writes(mean + (segments[r].offset - mean_origin), bytes);
-      if (square != nullptr) t.writes(square + at, bytes);
-      t.writes(stats + r, sizeof(SegmentStats));
-    }
-    t.reads(totals, sizeof(Totals)).reads(parts, static_cast<std::size_t>(n) * sizeof(DevicePart));
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "belfry/allreduce/flat_index.h"
 #include "belfry/allreduce/fold.kernel.h"
+#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/core/registry.h"
 #include "belfry/device/context.h"
 
@@ -19,9 +20,10 @@ struct FlatPlan {
   FlatIndex index;
   std::vector<Bucket> buckets;
   int towers = 1;
+  LeafPlan leaves;            // what the fold adds up, and in which tree
   int states = 0;             // arrays of optimizer state
   bool keep_squares = false;  // the mean of squares is kept for the rule
-  bool unit_squares = false;  // towers have several units and sum their squares themselves
+  bool unit_squares = false;  // the squares of units are summed beside their gradients
   bool ema = false;
   bool mean_in_place = false;  // a lone tower's gradient becomes the mean where it lies
 };
@@ -34,7 +36,7 @@ enum class FlatArray : std::uint8_t { parameter, mean, square, state, ema };
 struct Work {
   std::size_t first_block = 0, blocks = 0;
   std::size_t origin = 0, mean_origin = 0;
-  const float* const* sources = nullptr;    // one a tower, null where it has no rows
+  const float* const* sources = nullptr;    // as LeafPlan::sources, null where one takes no part
   const float* const* square_in = nullptr;  // with unit_squares
   float *mean = nullptr, *square = nullptr, *param = nullptr, *ema = nullptr;
   float* const* state = nullptr;
@@ -46,17 +48,17 @@ struct Work {
 class Mover {
  public:
   virtual ~Mover() = default;
-  virtual float* gradient() = 0;          // this tower's own, whole; starts as zeros
-  virtual float* unit_squares() = 0;      // null without FlatPlan::unit_squares
-  virtual float* parameters() = 0;        // what this tower's ops read
-  virtual DevicePart* part() = 0;         // this tower's part of the record
-  virtual const DevicePart* parts() = 0;  // all towers', complete once a fold has begun
+  virtual float* gradient(int slot = 0) = 0;      // this tower's own, whole; starts as zeros
+  virtual float* unit_squares(int slot = 0) = 0;  // null without FlatPlan::unit_squares
+  virtual float* parameters() = 0;                // what this tower's ops read
+  virtual DevicePart* part() = 0;                 // this tower's LeafPlan::parts of the record
+  virtual const DevicePart* parts() = 0;          // all towers', complete once a fold has begun
 
   // Before forward. `whole`: no fold starts before every tower has ended its backward pass, because
   // the update follows in the same pass and changes what backward reads.
   virtual void start(std::int64_t update, bool whole) = 0;
-  // has_rows[t]: whether tower t takes part. After the record has been exchanged.
-  virtual void begin_exchange(const std::vector<char>& has_rows) = 0;
+  // takes_part[k]: whether source k does. After the record has been exchanged.
+  virtual void begin_exchange(const std::vector<char>& takes_part) = 0;
   virtual void bucket_ready(int bucket) = 0;  // this tower's gradient of it is on the main stream
   virtual bool next_fold(Work& work) = 0;  // waits until some blocks can be folded; false: no more
   virtual void fail() = 0;                 // this tower threw after the record: nobody may update

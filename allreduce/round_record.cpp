@@ -10,8 +10,8 @@ namespace {
 
 struct Head {
   std::int64_t update, rows;
-  std::uint64_t signature;
-  std::uint32_t flags, units;
+  std::uint64_t signature, called;
+  std::uint32_t flags, units, groups, unused;
 };
 
 std::string join(const std::vector<std::string>& items, const char* between) {
@@ -22,19 +22,35 @@ std::string join(const std::vector<std::string>& items, const char* between) {
 
 }  // namespace
 
-bool HostPart::has(int variable) const {
-  const auto v = static_cast<std::size_t>(variable);
-  return v / 64 < presence.size() && (presence[v / 64] >> (v % 64) & 1u) != 0;
+std::string missing_text(const std::string& variable, const std::vector<int>& lacking,
+                         std::size_t of, const std::string& unit) {
+  std::vector<std::string> names;
+  for (const int t : lacking) names.push_back(std::to_string(t));
+  return variable + " (missing on " + unit + (lacking.size() > 1 ? "s " : " ") + join(names, ", ") +
+         " of " + std::to_string(of) + ")";
 }
 
-void HostPart::set(int variable) {
+void HostPart::start(std::size_t variables, std::uint32_t group_count) {
+  groups = group_count;
+  called = 0;
+  presence.assign((variables + 63) / 64 * groups, 0);
+}
+
+bool HostPart::has(int variable, int group) const {
+  const std::size_t words = presence.size() / groups, v = static_cast<std::size_t>(variable);
+  const std::size_t at = static_cast<std::size_t>(group) * words + v / 64;
+  return v / 64 < words && (presence[at] >> (v % 64) & 1u) != 0;
+}
+
+void HostPart::set(int variable, int group) {
   const auto v = static_cast<std::size_t>(variable);
-  if (presence.size() <= v / 64) presence.resize(v / 64 + 1, 0);
-  presence[v / 64] |= std::uint64_t{1} << (v % 64);
+  if (groups == 1 && presence.size() <= v / 64) presence.resize(v / 64 + 1, 0);
+  const std::size_t words = presence.size() / groups;
+  presence[static_cast<std::size_t>(group) * words + v / 64] |= std::uint64_t{1} << (v % 64);
 }
 
 std::vector<std::byte> HostPart::encode() const {
-  const Head head{update, rows, signature, flags, units};
+  const Head head{update, rows, signature, called, flags, units, groups, 0};
   std::vector<std::byte> out(sizeof head + presence.size() * 8);
   std::memcpy(out.data(), &head, sizeof head);
   if (!presence.empty())
@@ -54,14 +70,20 @@ HostPart HostPart::decode(std::span<const std::byte> bytes) {
   part.flags = head.flags;
   part.units = head.units;
   part.signature = head.signature;
+  part.groups = head.groups;
+  part.called = head.called;
   part.presence.resize((bytes.size() - sizeof head) / 8);
+  if (part.groups < 1 || part.presence.size() % part.groups != 0)
+    throw CommError(ErrorText{.what = "round record of another size",
+                              .found = std::to_string(part.groups) + " groups"});
   if (!part.presence.empty())
     std::memcpy(part.presence.data(), bytes.data() + sizeof head, part.presence.size() * 8);
   return part;
 }
 
 Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
-                const std::vector<char>& trainable, MissingOnSome missing) {
+                const std::vector<char>& trainable, MissingOnSome missing,
+                const std::string& unit) {
   Decision d;
   const std::size_t n = index.variables().size();
   d.present.assign(n, 0);
@@ -79,14 +101,18 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
   }
   std::vector<std::string> faults;
   bool any = false;
+  std::size_t all = 0;
+  for (const HostPart& p : parts) all += p.groups;
   for (std::size_t v = 0; v < n; ++v) {
-    std::vector<std::string> lacking;
+    std::vector<int> lacking;
     std::size_t with_rows = 0;
-    for (std::size_t t = 0; t < parts.size(); ++t) {
-      if (parts[t].units == 0) continue;  // no rows: not called, not missing
-      ++with_rows;
-      if (!parts[t].has(static_cast<int>(v))) lacking.push_back(std::to_string(t));
-    }
+    int number = 0;
+    for (const HostPart& p : parts)
+      for (std::uint32_t g = 0; g < p.groups; ++g, ++number) {
+        if ((p.called >> g & 1u) == 0) continue;  // no rows: not called, not missing
+        ++with_rows;
+        if (!p.has(static_cast<int>(v), static_cast<int>(g))) lacking.push_back(number);
+      }
     if (lacking.size() == with_rows) {
       if (trainable[v] != 0 && with_rows != 0) d.skipped.push_back(static_cast<int>(v));
       continue;
@@ -94,9 +120,7 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
     any = true;
     d.present[v] = 1;
     if (!lacking.empty() && missing == MissingOnSome::reject)
-      faults.push_back(index.variables()[v].name + " (missing on tower" +
-                       (lacking.size() > 1 ? "s " : " ") + join(lacking, ", ") + " of " +
-                       std::to_string(parts.size()) + ")");
+      faults.push_back(missing_text(index.variables()[v].name, lacking, all, unit));
   }
   if (!any) {
     std::vector<std::string> names;
@@ -105,7 +129,8 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
   }
   if (!faults.empty()) {
     d.kind = Decision::Kind::refuse;
-    d.error = any ? "gradients are missing on some towers only: " + join(faults, "; ") : faults[0];
+    d.error =
+        any ? "gradients are missing on some " + unit + "s only: " + join(faults, "; ") : faults[0];
   }
   return d;
 }

@@ -12,16 +12,22 @@
 namespace belfry {
 
 // What one tower tells the others in every update, once its forward passes are submitted.
+// `called` and `presence` are kept for each of its groups: a tower has one, in strict mode one a
+// virtual shard.
 struct HostPart {
+  static constexpr int kMaxGroups = 64;
   static constexpr std::uint32_t kThrew = 1, kStop = 2;
   std::int64_t update = 0;
   std::int64_t rows = 0;
   std::uint32_t flags = 0;
-  std::uint32_t units = 0;              // backward passes that will contribute
-  std::uint64_t signature = 0;          // of what was recorded; equal signatures replay one graph
-  std::vector<std::uint64_t> presence;  // one bit a variable, flat order
-  bool has(int variable) const;
-  void set(int variable);
+  std::uint32_t units = 0;      // backward passes that will contribute
+  std::uint64_t signature = 0;  // of what was recorded; equal signatures replay one graph
+  std::uint32_t groups = 1;
+  std::uint64_t called = 0;             // one bit a group: it has rows
+  std::vector<std::uint64_t> presence;  // by group, one bit a variable in flat order
+  bool has(int variable, int group = 0) const;
+  void set(int variable, int group = 0);
+  void start(std::size_t variables, std::uint32_t group_count);  // room for them, all absent
   std::vector<std::byte> encode() const;
   static HostPart decode(std::span<const std::byte> bytes);  // throws CommError on a foreign size
 };
@@ -37,7 +43,9 @@ struct Decision {
 };
 
 // `trainable[v]` is false for variables nobody differentiates: absent without a word.
+// `unit` names a group in messages.
 Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
-                const std::vector<char>& trainable, MissingOnSome missing);
+                const std::vector<char>& trainable, MissingOnSome missing,
+                const std::string& unit = "tower");
 
 }  // namespace belfry

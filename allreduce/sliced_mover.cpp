@@ -29,20 +29,25 @@ class SlicedMover : public Mover {
       ready_.push_back(device.event());
       moved_.push_back(device.event());
     }
-    gradient_ = flat(plan.index.elements());
+    const LeafPlan& leaves = plan.leaves;
+    partials_.assign(n, 0);
+    for (const LeafSource& s : leaves.sources) ++partials_[static_cast<std::size_t>(s.tower)];
+    for (int slot = 0; slot < leaves.slots; ++slot) {
+      gradients_.push_back(flat(plan.index.elements()));
+      if (plan.unit_squares) unit_squares_.push_back(flat(plan.index.elements()));
+    }
     param_ = flat(plan.index.elements());
     mean_ = flat(owned_);
-    received_ = flat(owned_ * n);
-    if (plan.unit_squares)
-      unit_squares_ = flat(plan.index.elements()), received_squares_ = flat(owned_ * n);
+    received_ = flat(owned_ * leaves.sources.size());
+    if (plan.unit_squares) received_squares_ = flat(owned_ * leaves.sources.size());
     if (plan.keep_squares) square_ = flat(owned_);
     if (plan.ema) ema_ = flat(owned_);
     for (int k = 0; k < plan.states; ++k) states_.push_back(flat(owned_));
-    parts_ = flat(n * sizeof(DevicePart) / sizeof(float));
+    parts_ = flat(n * part_bytes() / sizeof(float));
     stats_ = flat(plan.index.segments().size() * kStatFloats);
     updated_ = device.event();
     gathered_ = device.event();
-    make_tables(n);
+    make_tables(leaves.sources.size());
     device.main().synchronize();
   }
   ~SlicedMover() override {
@@ -52,12 +57,14 @@ class SlicedMover : public Mover {
     }
   }
 
-  float* gradient() override { return gradient_.data<float>(); }
-  float* unit_squares() override {
-    return plan_.unit_squares ? unit_squares_.data<float>() : nullptr;
+  float* gradient(int slot) override { return of(gradients_, slot); }
+  float* unit_squares(int slot) override {
+    return plan_.unit_squares ? of(unit_squares_, slot) : nullptr;
   }
   float* parameters() override { return param_.data<float>(); }
-  DevicePart* part() override { return all_parts() + comm_.rank(); }
+  DevicePart* part() override {
+    return all_parts() + static_cast<std::ptrdiff_t>(comm_.rank()) * plan_.leaves.parts;
+  }
   const DevicePart* parts() override { return all_parts(); }
   SegmentStats* statistics() override {
     return reinterpret_cast<SegmentStats*>(stats_.data<float>());
@@ -71,17 +78,17 @@ class SlicedMover : public Mover {
     device_.main().fill(stats_.raw(), 0, stats_.bytes());
   }
 
-  void begin_exchange(const std::vector<char>& has_rows) override {
+  void begin_exchange(const std::vector<char>& takes_part) override {
     for (std::size_t b = 0; b < slices_.size(); ++b)
-      for (std::size_t p = 0; p < has_rows.size(); ++p) {
-        const bool mine = static_cast<int>(p) == comm_.rank();
-        const std::size_t at = p * owned_ + compact_[b];
-        const auto source = [&](Tensor& own, Tensor& in) -> const float* {
-          if (has_rows[p] == 0) return nullptr;
-          return mine ? own.data<float>() + slices_[b].first * kBlock : in.data<float>() + at;
+      for (std::size_t k = 0; k < takes_part.size(); ++k) {
+        const LeafSource& s = plan_.leaves.sources[k];
+        const auto source = [&](std::vector<Tensor>& own, Tensor& in) -> const float* {
+          if (takes_part[k] == 0) return nullptr;
+          return s.tower == comm_.rank() ? of(own, s.slot) + slices_[b].first * kBlock
+                                         : in.data<float>() + k * owned_ + compact_[b];
         };
-        sources_[b][p] = source(gradient_, received_);
-        if (plan_.unit_squares) squares_in_[b][p] = source(unit_squares_, received_squares_);
+        sources_[b][k] = source(gradients_, received_);
+        if (plan_.unit_squares) squares_in_[b][k] = source(unit_squares_, received_squares_);
       }
   }
 
@@ -131,11 +138,8 @@ class SlicedMover : public Mover {
       const float* mine = param_.data<float>() + slices_[b].first * kBlock;
       move(
           b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
-          [&](int p) {
-            return param_.data<float>() +
-                   slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock;
-          },
-          [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; });
+          [&](int p) { return param_.data<float>() + slice(b, p).first * kBlock; },
+          [&](int p) { return slice(b, p).blocks; });
     }
     stream_->record(*gathered_);
     device_.main().wait(*gathered_);  // on the device: the next forward reads them
@@ -171,6 +175,19 @@ class SlicedMover : public Mover {
   Tensor flat(std::size_t n) {
     return Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   }
+  static float* of(std::vector<Tensor>& tensors, int slot) {
+    return tensors[static_cast<std::size_t>(slot)].data<float>();
+  }
+  Bucket slice(std::size_t b, int p) const { return slice_of(plan_.buckets[b], p, comm_.size()); }
+  std::size_t part_bytes() const {
+    return static_cast<std::size_t>(plan_.leaves.parts) * sizeof(DevicePart);
+  }
+  std::size_t source_of(int tower, int slot) const {
+    std::size_t k = 0;
+    for (int t = 0; t < tower; ++t)
+      k += static_cast<std::size_t>(partials_[static_cast<std::size_t>(t)]);
+    return std::min(k + static_cast<std::size_t>(slot), plan_.leaves.sources.size() - 1);
+  }
   DevicePart* all_parts() { return reinterpret_cast<DevicePart*>(parts_.data<float>()); }
 
   void make_tables(std::size_t n) {
@@ -201,25 +218,25 @@ class SlicedMover : public Mover {
                    {kind, static_cast<std::int32_t>(b), update_});
   }
 
+  // This slot's slices to their owners; a tower without a sum there sends nothing.
+  void exchange(std::size_t b, int slot, std::vector<Tensor>& out, Tensor& in, std::uint32_t kind) {
+    const auto has = [&](int p) { return slot < partials_[static_cast<std::size_t>(p)]; };
+    move(
+        b, kind, [&](int p) { return of(out, slot) + slice(b, p).first * kBlock; },
+        [&](int p) { return has(comm_.rank()) ? slice(b, p).blocks : 0; },
+        [&](int p) { return in.data<float>() + source_of(p, slot) * owned_ + compact_[b]; },
+        [&](int p) { return has(p) ? slices_[b].blocks : 0; });
+  }
+
   void issue(std::size_t b) {
     device_.main().record(*ready_[b]);
     stream_->wait(*ready_[b]);
     if (b == 0)
-      comm_.all_gather(*stream_, part(), all_parts(), sizeof(DevicePart), {kParts, -1, update_});
-    const auto send = [&](Tensor& out, Tensor& in, std::uint32_t kind) {
-      move(
-          b, kind,
-          [&](int p) {
-            return out.data<float>() + slice_of(plan_.buckets[b], p, comm_.size()).first * kBlock;
-          },
-          [&](int p) { return slice_of(plan_.buckets[b], p, comm_.size()).blocks; },
-          [&](int p) {
-            return in.data<float>() + static_cast<std::size_t>(p) * owned_ + compact_[b];
-          },
-          [&](int) { return slices_[b].blocks; });
-    };
-    send(gradient_, received_, kExchange);
-    if (plan_.unit_squares) send(unit_squares_, received_squares_, kSquares);
+      comm_.all_gather(*stream_, part(), all_parts(), part_bytes(), {kParts, -1, update_});
+    for (int slot = 0; slot < plan_.leaves.partials; ++slot) {
+      exchange(b, slot, gradients_, received_, kExchange);
+      if (plan_.unit_squares) exchange(b, slot, unit_squares_, received_squares_, kSquares);
+    }
     stream_->record(*moved_[b]);
   }
 
@@ -261,8 +278,9 @@ class SlicedMover : public Mover {
   std::vector<Bucket> slices_;        // this tower's part of each bucket
   std::vector<std::size_t> compact_;  // where it starts in this tower's own arrays
   std::size_t owned_ = 0;
-  Tensor gradient_, unit_squares_, param_, mean_, square_, ema_, received_, received_squares_,
-      parts_, stats_;
+  std::vector<int> partials_;                     // sums of each tower
+  std::vector<Tensor> gradients_, unit_squares_;  // by slot
+  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_;
   std::vector<Tensor> states_;
   std::vector<std::vector<const float*>> sources_, squares_in_;
   std::vector<std::vector<float*>> state_tables_;

@@ -16,16 +16,20 @@ BELFRY_HD inline float tree_sum(const Leaf& leaf) {
   }
 }
 
-// The same tree for any N, with absent leaves passed over: a binary counter of partial sums.
+// The same tree for any N, with absent leaves passed over: a binary counter of partial sums. With
+// `merges` the leaves are nodes of several levels: merges[k] sums are added after leaf k.
 template <class Leaf, class Has>
-BELFRY_HD inline float tree_sum_any(int n, const Leaf& leaf, const Has& has) {
+BELFRY_HD inline float tree_sum_any(int n, const unsigned char* merges, const Leaf& leaf,
+                                    const Has& has) {
   float sums[32];
   bool full[32];
   int depth = 0;
   for (int k = 0; k < n; ++k) {
     bool there = has(k);
     float v = there ? leaf(k) : 0.f;
-    for (unsigned bits = static_cast<unsigned>(k); (bits & 1u) != 0; bits >>= 1) {
+    unsigned bits = static_cast<unsigned>(k);
+    if (merges != nullptr) bits = (1u << merges[k]) - 1u;
+    for (; (bits & 1u) != 0; bits >>= 1) {
       --depth;
       v = full[depth] ? (there ? sums[depth] + v : sums[depth]) : v;
       there = there || full[depth];

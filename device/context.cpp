@@ -26,7 +26,9 @@ int parse_towers(const std::string& text) {
 }
 
 Context::Context(const ContextOptions& options)
-    : options_(options), host_(options.platform ? options.platform->host() : make_thread_host()) {
+    : options_(options),
+      threads_asked_(options.threads_per_tower > 0),
+      host_(options.platform ? options.platform->host() : make_thread_host()) {
   const int n = parse_towers(options_.towers);
   const int cores = host_cores();
   if (options_.threads_per_tower < 0 || options_.threads_per_tower > 1024)

@@ -41,6 +41,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   int towers() const noexcept { return static_cast<int>(devices_.size()); }
+  bool threads_asked() const noexcept { return threads_asked_; }  // not derived from the cores
   Device& device(int tower) const { return *devices_.at(static_cast<std::size_t>(tower)); }
   Host& host() const noexcept { return *host_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
@@ -55,6 +56,7 @@ class Context {
 
  private:
   ContextOptions options_;
+  bool threads_asked_;
   std::unique_ptr<Host> host_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

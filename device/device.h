@@ -42,6 +42,7 @@ class Device {
   virtual Arena& arena(MemoryKind kind = MemoryKind::device) = 0;
   virtual Stream& main() = 0;                     // the stream ops run on
   virtual int threads() const noexcept = 0;       // host threads a kernel or library call may use
+  virtual void set_threads(int threads) = 0;      // before its first use
   virtual bool host_memory() const noexcept = 0;  // device memory can be read by the host
   virtual void synchronize() = 0;
   // Called by the worker thread before any other use: thread counts, FTZ, current device.

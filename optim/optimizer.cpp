@@ -107,6 +107,11 @@ Optimizer& Optimizer::accumulating(std::int64_t k) {
   accumulate = k;
   return *this;
 }
+Optimizer& Optimizer::strict(std::int64_t shards) {
+  reduce = ReduceMode::strict;
+  virtual_shards = shards;
+  return *this;
+}
 
 double Optimizer::multiplier_of(const std::string& variable) const {
   double out = 1;
@@ -122,6 +127,9 @@ double Optimizer::decay_of(const std::string& variable) const {
 }
 double Optimizer::l2_of(const std::string& variable) const {
   return any_match(no_decay, variable) ? 0 : l2;
+}
+std::int64_t Optimizer::units(std::int64_t towers) const {
+  return (reduce == ReduceMode::strict ? virtual_shards : towers) * accumulate;
 }
 bool Optimizer::needs_squares() const {
   return statistics == Statistics::squares || (rule && rule->wants_squares());
@@ -152,7 +160,9 @@ void declare_values(Schema& schema, Optimizer& o) {
   schema.key("ema", o.ema,
              {.min = 0, .max = 1, .exclusive_max = true, .help = "decay of averaged parameters"});
   schema.key("accumulate", o.accumulate,
-             {.min = 1, .max = 1e6, .help = "micro-batches a tower and update"});
+             {.min = 1, .max = 1e6, .help = "micro-batches a tower (strict: a virtual shard)"});
+  schema.key("virtual_shards", o.virtual_shards,
+             {.min = 1, .max = 64, .help = "strict: parts of a batch; the most towers"});
   schema.rule([&o] { return clip_fault(o); });
   schema.rule([&o] { return decay_fault(o); });
   schema.rule([&o] { return multiplier_fault(o); });

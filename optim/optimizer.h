@@ -17,6 +17,11 @@ enum class Clip : std::uint8_t { none, value, global_norm };
 
 // How averaged gradients become an update: a rule and what surrounds it. A value: copy it, set
 // fields or chain the setters. Patterns are globs over variable names ("*.bias"); a later one wins.
+// repeatable: the same layout gives the same bits. strict: the rows are cut into virtual shards,
+// each a backward pass of its own, so any number of towers gives the same bits. fast: the
+// transport's own sum; threads have none, so there it is repeatable.
+enum class ReduceMode : std::uint8_t { repeatable, strict, fast };
+
 struct Optimizer {
   std::shared_ptr<const Rule> rule;
   LearningRate lr;
@@ -31,7 +36,9 @@ struct Optimizer {
   bool guard = true;  // non-finite gradients refuse the update
   double ema = 0;     // decay of the averaged parameters; 0: off
   MissingOnSome missing = MissingOnSome::reject;
-  std::int64_t accumulate = 1;  // micro-batches a tower and update
+  std::int64_t accumulate = 1;  // micro-batches a tower (strict: a virtual shard) and update
+  ReduceMode reduce = ReduceMode::repeatable;
+  std::int64_t virtual_shards = 8;  // in strict mode: the most towers that give the same bits
 
   Optimizer& clip_global_norm(double limit);
   Optimizer& clip_value(double limit);
@@ -42,13 +49,15 @@ struct Optimizer {
   Optimizer& with_statistics(Statistics s);
   Optimizer& with_ema(double decay);
   Optimizer& accumulating(std::int64_t k);
+  Optimizer& strict(std::int64_t shards = 8);
 
   double multiplier_of(const std::string& variable) const;  // 1 unless matched
   bool frozen_variable(const std::string& variable) const;  // by pattern, or |multiplier| < 1e-6
   double decay_of(const std::string& variable) const;
   double l2_of(const std::string& variable) const;
-  bool needs_squares() const;  // statistics or rule
-  void validate() const;       // throws ConfigError
+  bool needs_squares() const;                     // statistics or rule
+  std::int64_t units(std::int64_t towers) const;  // backward passes of an update with rows enough
+  void validate() const;                          // throws ConfigError
 };
 
 bool glob_match(std::string_view pattern, std::string_view text);  // * and ?

@@ -36,7 +36,7 @@ struct OptimizerLoader::Tables {
   Optimizer value;
   std::shared_ptr<Rule> rule;
   std::shared_ptr<Schedule> schedule;
-  std::string clip = "none", statistics = "none", missing = "reject";
+  std::string clip = "none", statistics = "none", missing = "reject", reduce = "repeatable";
   std::vector<std::string> multipliers;
 
   void read_words();
@@ -51,6 +51,9 @@ void OptimizerLoader::Tables::read_words() {
   value.statistics = statistics == "squares" ? Statistics::squares
                      : statistics == "norms" ? Statistics::norms
                                              : Statistics::none;
+  value.reduce = reduce == "strict" ? ReduceMode::strict
+                 : reduce == "fast" ? ReduceMode::fast
+                                    : ReduceMode::repeatable;
   value.missing = missing == "zero" ? MissingOnSome::zero : MissingOnSome::reject;
 }
 
@@ -72,6 +75,9 @@ void OptimizerLoader::Tables::declare(Schema& schema) {
              {.help = "'pattern=factor' of the averaged gradient; a later one wins"});
   schema.key("statistics", statistics,
              {.choices = {"none", "norms", "squares"}, .help = "noise scale and SNR; all squares"});
+  schema.key("reduce", reduce,
+             {.choices = {"repeatable", "strict", "fast"},
+              .help = "strict: the same bits for any number of towers up to virtual_shards"});
   schema.key("missing", missing,
              {.choices = {"reject", "zero"}, .help = "a gradient missing on some towers only"});
   // First among the rules: the ones after it check what it has read.

@@ -34,6 +34,7 @@ struct EngineShared {
 struct UpdateInput {
   std::int64_t update = 0;  // its number
   double lr = 0;
+  std::int64_t rows = 0;  // of the batch
   enum class Kind : std::uint8_t { train, average_only, apply } kind = Kind::train;
   const AveragedGradients* averaged = nullptr;  // apply
   const std::vector<float>* squares = nullptr;  // apply, where the rule wants them: flat

@@ -31,7 +31,17 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
     throw ConfigError(ErrorText{.what = "rule " + s.optimizer.rule->name() + " has too many states",
                                 .found = std::to_string(plan.states),
                                 .expected = "at most " + std::to_string(kMaxStates)});
-  const bool several = s.optimizer.accumulate > 1;
+  const bool strict = s.optimizer.reduce == ReduceMode::strict;
+  const int shards = static_cast<int>(s.optimizer.virtual_shards);
+  if (strict && plan.towers > shards)
+    throw ConfigError(ErrorText{.what = "reduce = \"strict\"",
+                                .found = std::to_string(plan.towers) + " towers, " +
+                                         std::to_string(shards) + " virtual shards",
+                                .expected = "at most as many towers as virtual shards",
+                                .fix = "use fewer towers or set virtual_shards"});
+  plan.leaves = strict ? plan_strict(plan.towers, shards, static_cast<int>(s.optimizer.accumulate))
+                       : plan_towers(plan.towers);
+  const bool several = s.optimizer.accumulate > 1 || (strict && shards > 1);
   plan.keep_squares =
       s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
   plan.unit_squares =
@@ -87,7 +97,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   shared.optimizer = std::move(optimizer);
   shared.options = std::move(options);
   if (shared.optimizer.statistics != Statistics::none)
-    require_units_for_noise(context.towers() * shared.optimizer.accumulate);
+    require_units_for_noise(shared.optimizer.units(context.towers()));
   std::vector<std::unique_ptr<Module>> modules;
   for (int t = 0; t < context.towers(); ++t) modules.push_back(make());
   const std::vector<Variable*> variables = modules[0]->variables();
@@ -96,6 +106,8 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
     if (v->shape().size() > std::int64_t{1} << 40)
       throw ConfigError(
           ErrorText{.what = "variable " + v->name() + " is too large", .found = v->shape().text()});
+  if (shared.optimizer.reduce == ReduceMode::strict && !context.threads_asked())
+    for (int t = 0; t < context.towers(); ++t) context.device(t).set_threads(1);  // bits need it
   plan_flat(shared, variables);
   plan_fold(shared, variables);
   const TransportOptions wish{shared.options.variables, shared.options.exchange_delay};
@@ -156,8 +168,11 @@ void TowerGroupBase::Impl::log_placement(const std::vector<TowerResult>& results
 }
 
 Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
-  const RowPart r = part_of(batch.rows, tower, static_cast<std::int64_t>(towers.size()));
-  return batch.slice(r.first, r.count);
+  const LeafPlan& plan = shared.plan.leaves;
+  const int first = plan.first_shard(tower), last = first + plan.shard_count(tower) - 1;
+  const std::int64_t begin = part_of(batch.rows, first, plan.shards).first;
+  const RowPart end = part_of(batch.rows, last, plan.shards);
+  return batch.slice(begin, end.first + end.count - begin);
 }
 
 Clock TowerGroupBase::Impl::clock(const Batch& batch) const {
@@ -355,6 +370,7 @@ Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   Impl& i = *impl_;
   UpdateInput in;
   in.update = i.attempts + 1;
+  in.rows = batch.rows;
   in.lr = i.shared.optimizer.lr.at(i.attempts, i.clock(batch));
   const Report r = i.counted(in, batch, fn);
   i.rows += batch.rows;
@@ -378,6 +394,7 @@ Report TowerGroupBase::apply(const AveragedGradients& averaged) {
 std::vector<GroupArray> TowerGroupBase::averaged(const Batch& batch, const LossFn& fn) {
   UpdateInput in;
   in.update = impl_->attempts + 1;
+  in.rows = batch.rows;
   in.kind = UpdateInput::Kind::average_only;
   impl_->run(in, batch, fn);
   return impl_->of_last_run("mean", FlatArray::mean);

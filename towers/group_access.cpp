@@ -54,16 +54,22 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
       copies.push_back(copy);
     }
   }
-  std::vector<EvalSums> sums(i.towers.size());
+  // Kept by shard and added in their order: in strict mode the same for any number of towers.
+  const LeafPlan& plan = i.shared.plan.leaves;
+  std::vector<EvalSums> sums(static_cast<std::size_t>(plan.shards));
   EvalReport out;
   Batch batch;
   while (loader.next(batch)) {
     i.on_towers(false, [&](int t) {
-      const Batch shard = i.shard(batch, t);
-      if (shard.rows == 0) return;
-      Step step;
-      add(sums[static_cast<std::size_t>(t)],
-          i.towers[static_cast<std::size_t>(t)]->evaluate(shard, fn, step), step);
+      const int first = plan.first_shard(t);
+      for (int v = first; v < first + plan.shard_count(t); ++v) {
+        const RowPart r = part_of(batch.rows, v, plan.shards);
+        if (r.count == 0) continue;
+        Step step;
+        const Batch rows = batch.slice(r.first, r.count);
+        add(sums[static_cast<std::size_t>(v)],
+            i.towers[static_cast<std::size_t>(t)]->evaluate(rows, fn, step), step);
+      }
     });
     out.rows += batch.rows;
   }

@@ -42,13 +42,16 @@ LossFn classifier_loss(std::int64_t ignore) {
 
 TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions session)
     : config_(std::move(config)) {
+  const bool strict = config_.optimizer.reduce == ReduceMode::strict;
   context_ = std::make_unique<Context>(
       ContextOptions{.towers = config_.towers,
                      .seed = static_cast<std::uint64_t>(config_.seed),
-                     .threads_per_tower = static_cast<int>(config_.threads_per_tower),
+                     .threads_per_tower = strict && config_.threads_per_tower == 0
+                                              ? 1  // a constant: the bits depend on it
+                                              : static_cast<int>(config_.threads_per_tower),
                      .log = log});
   if (config_.optimizer.statistics != Statistics::none)
-    require_units_for_noise(context_->towers() * config_.optimizer.accumulate);
+    require_units_for_noise(config_.optimizer.units(context_->towers()));
   data_ = open(config_.data, "data");
   if (config_.validation) validation_ = open(*config_.validation, "validation");
   if (config_.test) test_ = open(*config_.test, "test");

@@ -52,9 +52,21 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   verdict_ = table<Verdict>(1, device_);
   totals_ = table<Totals>(1, device_);
   lr_ = Tensor::zeros(Shape{1}, DType::f32, device_);
-  if (shared.plan.unit_squares)
+  if (shared.plan.unit_squares && !shared.plan.leaves.strict)
     unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared.plan.index.elements())},
                                    DType::f32, device_);
+  std::vector<int> only_part;
+  const LeafPlan& leaves = shared.plan.leaves;
+  for (const LeafSource& s : leaves.sources)
+    only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
+  if (leaves.strict && !shared.lone) {
+    only_part_ = table<int>(only_part.size(), device_);
+    device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));
+  }
+  if (!leaves.regular) {
+    merges_ = table<std::uint8_t>(leaves.merges.size(), device_);
+    device_.main().copy(merges_.raw(), leaves.merges.data(), leaves.merges.size());
+  }
   bind(mover_->parameters());
   device_.synchronize();
 }
@@ -119,14 +131,15 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
   return unit;
 }
 
-void Tower::note_presence(const Unit& unit, HostPart& part) {
+void Tower::note_presence(const Unit& unit, HostPart& part, int group) {
+  part.called |= std::uint64_t{1} << group;
   const std::vector<bool> reach = unit.tape->reachable(unit.loss.mean);
   present_here_.assign(variables_.size(), 0);
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const int value = variables_[v]->value_on(*unit.tape);
     if (value < 0 || !reach[at(value)]) continue;
     present_here_[v] = 1;
-    part.set(static_cast<int>(v));
+    part.set(static_cast<int>(v), group);
   }
 }
 
@@ -168,7 +181,7 @@ void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& f
     launch_elements(device_.main(), 1,
                     AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
                             mover_->part(), k == 0});
-    note_presence(unit, part);
+    note_presence(unit, part, 0);
     ++part.units;
     if (k + 1 == micro.size()) {
       last = std::move(unit);
@@ -196,8 +209,12 @@ void Tower::complete_bucket_of(int v) {
 }
 
 void Tower::run_last(Unit& last, TowerResult& out) {
-  if (!last.tape) return;
-  buckets_open_ = !shared_.plan.unit_squares;
+  const bool strict = shared_.plan.leaves.strict;
+  const auto rest = [&] {
+    for (int i = last_leaf_ + 1; strict && i < static_cast<int>(leaves_.size()); ++i) empty_leaf(i);
+  };
+  if (!last.tape) return rest();
+  buckets_open_ = !shared_.plan.unit_squares && (!strict || leaves_.size() == 1);
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (present_here_[v] != 0) continue;
     if (buckets_open_ && !sinks_[v].written && out.decision.present[v] != 0)
@@ -206,7 +223,11 @@ void Tower::run_last(Unit& last, TowerResult& out) {
     variable_complete(static_cast<int>(v));
   }
   backward(last, !shared_.lone);
-  end_unit(last, units_ == 1);
+  if (strict)
+    end_leaf(last_leaf_);
+  else
+    end_unit(last, units_ == 1);
+  rest();
   if (shared_.options.log_placement) out.placement = last.tape->placement();
 }
 
@@ -218,7 +239,7 @@ void Tower::finish_buckets() {
 
 // The averaged gradients as tower 0's own; checked by the group.
 void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
-  device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
+  device_.main().fill(mover_->part(), 0, at(shared_.plan.leaves.parts) * sizeof(DevicePart));
   if (index_ != 0) return;
   static constexpr DevicePart kOne{1, 0, 1};
   device_.main().copy(mover_->part(), &kOne, sizeof kOne);
@@ -226,9 +247,10 @@ void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
     const int v = shared_.plan.index.find(p.variable);
     const FlatVariable& f = shared_.plan.index.variables()[at(v)];
     device_.main().copy(mover_->gradient() + f.offset, p.gradient.raw(), p.gradient.bytes());
-    part.set(v);
+    part.set(v, 0);
   }
   part.units = 1;
+  part.called = 1;
 }
 
 void Tower::upload_plan(const UpdateInput& in, const Decision& d) {
@@ -255,11 +277,15 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
   const std::size_t s0 = shared_.plan.index.first_segment(w.first_block);
   const std::size_t s1 = shared_.plan.index.first_segment(w.first_block + w.blocks);
   FoldConfig config = shared_.fold;
-  if (in.kind == UpdateInput::Kind::apply) config.divide = false;
+  const bool apply = in.kind == UpdateInput::Kind::apply;
+  if (apply) config.divide = false;
   launch_fold(device_.main(), s1 - s0,
               {as<SegmentRef>(segments_) + s0, as<FoldPlan>(fold_plan_), w.sources, w.square_in,
-               mover_->parts(), as<Totals>(totals_), w.param, w.mean, w.square,
-               mover_->statistics() + s0, w.origin, w.mean_origin, shared_.plan.towers, config});
+               merges_.defined() ? as<std::uint8_t>(merges_) : nullptr,
+               only_part_.defined() && !apply ? as<int>(only_part_) : nullptr, mover_->parts(),
+               as<Totals>(totals_), w.param, w.mean, w.square, mover_->statistics() + s0, w.origin,
+               w.mean_origin, static_cast<int>(shared_.plan.leaves.sources.size()),
+               shared_.plan.towers * shared_.plan.leaves.parts, config});
 }
 
 void Tower::apply(const Work& w) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "belfry/allreduce/fold.h"
+#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
 
@@ -44,7 +45,7 @@ class Tower {
   std::vector<RowPart> micro_batches(std::int64_t rows) const;
   Batch on_device(const Batch& batch) const;
   Unit forward(const UpdateInput& in, const Batch& rows, const LossFn& fn, TowerResult& out);
-  void note_presence(const Unit& unit, HostPart& part);
+  void note_presence(const Unit& unit, HostPart& part, int group);
   void backward(Unit& unit, bool seeded);
   void end_unit(const Unit& unit, bool first);
   void reset_sinks(float* flat);
@@ -54,10 +55,19 @@ class Tower {
   void run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
                  HostPart& part, Unit& last);
   void run_last(Unit& last, TowerResult& out);
+  // Strict mode: tower_leaves.cpp.
+  std::vector<RowPart> leaf_rows(std::int64_t batch) const;
+  void start_leaves(std::int64_t batch);
+  void run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
+                  HostPart& part, Unit& last);
+  void empty_leaf(int leaf);
+  void end_leaf(int leaf);
+  void push_leaf(int leaf);
+  std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
   void upload_plan(const UpdateInput& in, const Decision& d);
-  void average(const UpdateInput& in, const std::vector<char>& has_rows, Unit& last,
+  void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
                TowerResult& out);
   void fold(const UpdateInput& in, const Work& work);
   void apply(const Work& work);
@@ -77,6 +87,7 @@ class Tower {
   Tensor unit_gradient_;  // with several units and squares
   // Device tables.
   Tensor segments_, fold_plan_, variable_plan_, steps_, scalars_, verdict_, totals_, lr_;
+  Tensor merges_, only_part_;  // of the fold, where it needs them
   std::vector<FoldPlan> host_fold_plan_;
   std::vector<VariablePlan> host_variable_plan_;
   float host_lr_ = 0;
@@ -87,6 +98,10 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool filled_ = false;           // the rule's scalars are those of this update
   int units_ = 0;                 // units of this update on this tower
+  std::vector<RowPart> leaves_;
+  int last_leaf_ = -1;  // with rows
+  LeafStack stack_;
+  std::vector<const float*> weights_;  // by slot; null where leaves have been added up
 };
 
 }  // namespace belfry

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -29,12 +30,18 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   HostPart part;
   part.update = in.update;
   part.rows = shard.rows;
-  part.presence.assign((variables_.size() + 63) / 64, 0);
+  const LeafPlan& leaves = shared_.plan.leaves;
+  part.start(variables_.size(),
+             leaves.strict ? static_cast<std::uint32_t>(leaves.shard_count(index_)) : 1);
   Unit last;
   units_ = static_cast<int>(micro_batches(shard.rows).size());
+  leaves_.clear();
+  if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
   try {
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
+    else if (leaves.strict)
+      run_leaves(in, shard, fn, out, part, last);
     else
       run_units(in, shard, fn, out, part, last);
   } catch (...) {
@@ -45,7 +52,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   std::vector<HostPart> parts;
   for (const auto& bytes : control_.all_gather(part.encode()))
     parts.push_back(HostPart::decode(bytes));
-  out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing);
+  out.decision = decide(parts, shared_.plan.index, shared_.trainable, shared_.optimizer.missing,
+                        leaves.strict ? "virtual shard" : "tower");
   const double gathered = now();
   if (out.decision.kind == Decision::Kind::refuse) {
     out.refused = true;
@@ -53,18 +61,28 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     device_.synchronize();
     return;
   }
-  std::vector<char> has_rows;
-  for (const HostPart& p : parts) has_rows.push_back(p.units != 0);
   upload_plan(in, out.decision);
-  average(in, has_rows, last, out);
+  average(in, taking_part(in, parts), last, out);
   out.exposed += gathered - recorded;
   out.forward_backward -= begin + gathered - recorded;
 }
 
+// Which sources the fold adds up: of towers with rows; in strict mode all, since a leaf without
+// rows is a sum of 0. Gradients that are applied as they are lie in the first slot of tower 0.
+std::vector<char> Tower::taking_part(const UpdateInput& in,
+                                     const std::vector<HostPart>& parts) const {
+  const bool apply = in.kind == UpdateInput::Kind::apply;
+  std::vector<char> out;
+  for (const LeafSource& s : shared_.plan.leaves.sources)
+    out.push_back((shared_.plan.leaves.strict && !apply) ||
+                  (parts[static_cast<std::size_t>(s.tower)].units != 0 && s.slot == 0));
+  return out;
+}
+
 // Backward of the last unit, exchange, fold, verdict, update.
-void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Unit& last,
+void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
                     TowerResult& out) {
-  mover_->begin_exchange(has_rows);
+  mover_->begin_exchange(takes_part);
   bucket_left_ = shared_.bucket_variables;
   complete_.assign(variables_.size(), 0);
   bucket_done_.assign(shared_.plan.buckets.size(), 0);
@@ -82,7 +100,8 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& has_rows, Un
   const auto sum_parts = [&] {
     if (!summed)
       launch_elements(device_.main(), 1,
-                      SumParts{mover_->parts(), shared_.plan.towers, as<Totals>(totals_)});
+                      SumParts{mover_->parts(), shared_.plan.towers * shared_.plan.leaves.parts,
+                               as<Totals>(totals_)});
     summed = true;
   };
   Work work;
@@ -165,16 +184,19 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
 
 // On the error path only: which of this tower's variables carry non-finite numbers.
 void Tower::find_bad(TowerResult& out) {
-  DevicePart part;
-  device_.main().fetch(&part, mover_->part(), sizeof part);
-  std::vector<float> g(shared_.plan.index.elements());
-  device_.main().fetch(g.data(), mover_->gradient(), g.size() * sizeof(float));
-  out.bad_loss = !std::isfinite(part.loss);
+  std::vector<DevicePart> parts(static_cast<std::size_t>(shared_.plan.leaves.parts));
+  device_.main().fetch(parts.data(), mover_->part(), parts.size() * sizeof(DevicePart));
+  for (const DevicePart& p : parts) out.bad_loss = out.bad_loss || !std::isfinite(p.loss);
+  std::vector<float> g(shared_.plan.index.elements()), sum(g.size());
+  for (int slot = 0; slot < std::max(stack_.size(), 1); ++slot) {
+    device_.main().fetch(g.data(), mover_->gradient(slot), g.size() * sizeof(float));
+    for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] * 0;  // 0, or NaN
+  }
   for (std::size_t v = variables_.size(); v-- > 0;) {  // construction order
     const FlatVariable& f = shared_.plan.index.variables()[v];
     if (out.decision.present[v] == 0) continue;
     for (std::size_t i = 0; i < f.size; ++i)
-      if (!std::isfinite(g[f.offset + i])) {
+      if (sum[f.offset + i] != 0) {
         out.bad_variable = f.name;
         return;
       }
@@ -199,7 +221,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
                             mover_->part(), first});
     first = false;
     HostPart part;
-    note_presence(unit, part);
+    note_presence(unit, part, 0);
     for (std::size_t v = 0; v < present.size(); ++v)
       present[v] = static_cast<char>(present[v] | present_here_[v]);
     backward(unit, micro.size() > 1);

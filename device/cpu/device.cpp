@@ -49,6 +49,10 @@ class CpuDevice : public Device {
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
   Stream& main() override { return *main_; }
   int threads() const noexcept override { return threads_; }
+  void set_threads(int threads) override {
+    threads_ = threads;
+    main_ = CpuDevice::stream(0);
+  }
   bool host_memory() const noexcept override { return true; }
   void synchronize() override { main_->synchronize(); }
   void bind_thread() override { bind_cpu_thread(threads_); }

@@ -85,6 +85,7 @@ TEST_CASE("the record decides alike from the gathered parts") {
     HostPart p;
     p.update = 7;
     p.units = units;
+    p.called = units;
     p.rows = units;
     for (const int v : present) p.set(v);
     return p;
@@ -162,8 +163,8 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
       FoldConfig config;
       config.statistics = config.squares = true;
       launch_fold(device->main(), 1,
-                  {&segment, &plan, from.data(), nullptr, parts.data(), &totals, nullptr,
-                   mean.data(), square.data(), &stats, 0, 0, n, config});
+                  {&segment, &plan, from.data(), nullptr, nullptr, nullptr, parts.data(), &totals,
+                   nullptr, mean.data(), square.data(), &stats, 0, 0, n, n, config});
       return std::make_pair(mean, square);
     };
     const auto [mean, square] = fold(sources);

@@ -104,6 +104,7 @@ class DeclaredDevice : public Device {
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
   Stream& main() override { return main_; }
   int threads() const noexcept override { return threads_; }
+  void set_threads(int) override {}
   bool host_memory() const noexcept override { return true; }
   void synchronize() override {}
   void bind_thread() override { bind_cpu_thread(threads_); }

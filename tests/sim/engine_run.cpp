@@ -178,6 +178,11 @@ std::vector<Run> all_runs(int towers) {
       o.statistics = Statistics::squares;
     });
     add("a gradient that comes and goes", [](Optimizer&) {})->branch = true;
+    add("strict of 8", [](Optimizer& o) { o.strict(8).with_statistics(Statistics::squares); });
+    add("strict of 8 or 9, accumulate 2, no statistics", [towers](Optimizer& o) {
+      o.strict(towers == 8 ? 9 : 8).accumulating(2);
+      o.guard = false;
+    });
     add("empty towers, no prefetch", [](Optimizer&) {})->batch = 2;
     out.back().prefetch = 0;
   }

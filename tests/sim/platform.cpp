@@ -96,6 +96,7 @@ class SimDevice : public Device {
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
   Stream& main() override { return *main_; }
   int threads() const noexcept override { return threads_; }
+  void set_threads(int) override {}  // kernels run whole here
   bool host_memory() const noexcept override { return true; }
   void synchronize() override { main_->synchronize(); }
   void bind_thread() override { bind_cpu_thread(threads_); }

@@ -40,10 +40,10 @@ class SharedArrays {
         delay_seconds(delay),
         chunks(cut(p)),
         ready(p.buckets.size()),
-        parts(static_cast<std::size_t>(p.towers)),
+        parts(static_cast<std::size_t>(p.towers * p.leaves.parts)),
         stats(p.index.segments().size()),
-        gradients(static_cast<std::size_t>(p.towers)),
-        unit_squares(static_cast<std::size_t>(p.towers)) {
+        gradients(static_cast<std::size_t>(p.towers * p.leaves.slots)),
+        unit_squares(static_cast<std::size_t>(p.towers * p.leaves.slots)) {
     param = flat(device);
     if (!p.mean_in_place) mean = flat(device);
     if (p.keep_squares) square = flat(device);
@@ -66,7 +66,7 @@ class SharedArrays {
   bool whole = false;
   std::vector<DevicePart> parts;
   std::vector<SegmentStats> stats;
-  std::vector<Tensor> gradients, unit_squares;
+  std::vector<Tensor> gradients, unit_squares;  // LeafPlan::slots a tower
   Tensor param, mean, square, ema;
   std::vector<Tensor> states;
 };
@@ -77,23 +77,27 @@ class SharedMover : public Mover {
  public:
   SharedMover(std::shared_ptr<SharedArrays> arrays, Group& group, int rank, Device& device)
       : a_(std::move(arrays)), group_(group), rank_(rank), device_(device) {
-    a_->gradients[me()] = a_->flat(device);
-    if (a_->plan.mean_in_place) a_->mean = a_->gradients[me()];
+    for (int slot = 0; slot < a_->plan.leaves.slots; ++slot) {
+      a_->gradients[place(rank_, slot)] = a_->flat(device);
+      if (a_->plan.unit_squares) a_->unit_squares[place(rank_, slot)] = a_->flat(device);
+    }
+    if (a_->plan.mean_in_place) a_->mean = a_->gradients[place(rank_, 0)];
     scratch_ =
         Tensor::zeros(Shape{static_cast<std::int64_t>(kChunkBlocks * kBlock)}, DType::f32, device);
-    if (a_->plan.unit_squares) a_->unit_squares[me()] = a_->flat(device);
     device.main().synchronize();
-    const auto n = static_cast<std::size_t>(a_->plan.towers);
+    const std::size_t n = a_->plan.leaves.sources.size();
     sources_.resize(n);
     square_in_.resize(n);
     for (Tensor& s : a_->states) states_.push_back(s.data<float>());
   }
-  float* gradient() override { return a_->gradients[me()].data<float>(); }
-  float* unit_squares() override {
-    return a_->plan.unit_squares ? a_->unit_squares[me()].data<float>() : nullptr;
+  float* gradient(int slot) override { return a_->gradients[place(rank_, slot)].data<float>(); }
+  float* unit_squares(int slot) override {
+    return a_->plan.unit_squares ? a_->unit_squares[place(rank_, slot)].data<float>() : nullptr;
   }
   float* parameters() override { return a_->param.data<float>(); }
-  DevicePart* part() override { return &a_->parts[me()]; }
+  DevicePart* part() override {
+    return a_->parts.data() + static_cast<std::ptrdiff_t>(rank_) * a_->plan.leaves.parts;
+  }
   const DevicePart* parts() override { return a_->parts.data(); }
   SegmentStats* statistics() override { return a_->stats.data(); }
 
@@ -107,11 +111,13 @@ class SharedMover : public Mover {
     a_->whole = whole;
   }
 
-  void begin_exchange(const std::vector<char>& has_rows) override {
-    for (std::size_t t = 0; t < sources_.size(); ++t) {
-      sources_[t] = has_rows[t] != 0 ? a_->gradients[t].data<float>() : nullptr;
+  void begin_exchange(const std::vector<char>& takes_part) override {
+    for (std::size_t k = 0; k < sources_.size(); ++k) {
+      const LeafSource& source = a_->plan.leaves.sources[k];
+      const std::size_t at = place(source.tower, source.slot);
+      sources_[k] = takes_part[k] != 0 ? a_->gradients[at].data<float>() : nullptr;
       if (a_->plan.unit_squares)
-        square_in_[t] = has_rows[t] != 0 ? a_->unit_squares[t].data<float>() : nullptr;
+        square_in_[k] = takes_part[k] != 0 ? a_->unit_squares[at].data<float>() : nullptr;
     }
     marked_ = 0;
     delayed_ = false;
@@ -176,7 +182,9 @@ class SharedMover : public Mover {
   }
 
  private:
-  std::size_t me() const { return static_cast<std::size_t>(rank_); }
+  std::size_t place(int tower, int slot) const {
+    return static_cast<std::size_t>(tower * a_->plan.leaves.slots + slot);
+  }
 
   Tensor& array(FlatArray what, int k) {
     switch (what) {
