@@ -108,6 +108,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   for (int t = 0; t < context.towers(); ++t)
     towers.push_back(std::make_unique<Tower>(
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
+  background = std::make_unique<BackgroundTask>(context);
   context.logger().info("{}", transport->describe());
   initialize();
 }
@@ -195,6 +196,7 @@ Report TowerGroupBase::Impl::counted(const UpdateInput& in, const Batch& batch, 
     ++attempts;
     ++updates;
     warn_skipped(r);
+    check_replicas();
     return r;
   } catch (const NumericError&) {
     ++attempts;
@@ -252,6 +254,8 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
   r.norm = static_cast<double>(first.verdict.norm);
   r.clip = static_cast<double>(first.verdict.clip);
   r.units = static_cast<std::int64_t>(first.totals.units);
+  r.stop = first.decision.stop;
+  if (r.stop) shared.stop_asked = false;  // answered
   if (in.kind != UpdateInput::Kind::apply) {
     r.mean_norm2 = static_cast<double>(first.verdict.raw);
     r.unit_norm2 = static_cast<double>(first.verdict.units);
@@ -353,6 +357,7 @@ TowerGroupBase::~TowerGroupBase() = default;
 
 Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   Impl& i = *impl_;
+  i.background->check();
   UpdateInput in;
   in.update = i.attempts + 1;
   in.lr = i.shared.optimizer.lr.at(i.attempts, i.clock(batch));
