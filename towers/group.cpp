@@ -191,12 +191,12 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
 // A run that moves the clocks: a refused update only that of the learning rate, so that the
 // schedule goes on.
 Report TowerGroupBase::Impl::counted(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
+  check_replicas();
   try {
     const Report r = run(in, batch, fn);
     ++attempts;
     ++updates;
     warn_skipped(r);
-    check_replicas();
     return r;
   } catch (const NumericError&) {
     ++attempts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Comparing the replicas' parameters: memory that changed by itself must not spread.
+// Comparing the replicas' parameters before an update. Every update writes all of a replica again,
+// from the slices' owners: what differs here has changed since the last update, or every time.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -64,7 +65,8 @@ std::string difference(const std::vector<Hashes>& all, const FlatIndex& index, s
 void TowerGroupBase::Impl::check_replicas() {
   const std::int64_t every = shared.options.check_replicas;
   const bool replicated = shared.options.variables == Variables::replicated;
-  if (!replicated || towers.size() < 2 || every <= 0 || attempts % every != 0) return;
+  if (!replicated || towers.size() < 2 || every <= 0 || attempts == 0 || attempts % every != 0)
+    return;
   std::vector<std::string> variable(towers.size()), who(towers.size());
   on_towers(true, [&](int t) {
     const auto k = static_cast<std::size_t>(t);

@@ -403,9 +403,6 @@ TEST_CASE("every flipped bit of a manifest is found") {
   for (std::size_t i = 0; i < manifest.size(); ++i) {
     std::string text = manifest;
     text[i] = static_cast<char>(text[i] ^ (1 << (i % 7)));
-    // White space outside of strings carries nothing.
-    const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-    if (blank(text[i]) && blank(manifest[i])) continue;
     write_text(folder / "c/manifest.json", text);
     CAPTURE(i, text[i], manifest[i]);
     REQUIRE(refusal([&] { Checkpoint(folder / "c", run.group).load(); }) != "no CheckpointError");
