@@ -145,12 +145,12 @@ TEST_CASE("kill -9 at 50 random moments with a checkpoint each update: nothing i
     Child child(f, keys);
     // Once a random update's checkpoint shows, and a random moment more.
     const Philox::Words w = philox(i, 0, 0, 0);
-    const auto update = static_cast<std::int64_t>(w.v[0] % 32);
+    const auto aim = static_cast<std::int64_t>(w.v[0] % 32);
     REQUIRE(child.until([&] {
       const std::vector<std::int64_t> all = list_checkpoints(f.out());
-      return update == 0 || (!all.empty() && all.back() >= update);
+      return aim == 0 || (!all.empty() && all.back() >= aim);
     }));
-    delay((update == 0 ? 0.2 : 0.03) * static_cast<double>(unit_float(w.v[1])));
+    delay((aim == 0 ? 0.2 : 0.03) * static_cast<double>(unit_float(w.v[1])));
     child.signal(SIGKILL);
     if (child.wait() != -SIGKILL) {
       ++ended;
