@@ -90,6 +90,7 @@ Decision decide(const std::vector<HostPart>& parts, const FlatIndex& index,
   for (const HostPart& p : parts) {
     d.units += p.units;
     if ((p.flags & HostPart::kThrew) != 0) d.threw = true;
+    if ((p.flags & HostPart::kStop) != 0) d.stop = true;
     if (p.update != parts[0].update)
       throw CommError(
           ErrorText{.what = "towers are in different updates",

@@ -37,6 +37,7 @@ struct Decision {
   enum class Kind : std::uint8_t { apply, refuse } kind = Kind::apply;
   std::string error;          // refuse, when a gradient is missing: the GradientError's text
   bool threw = false;         // refuse, because a tower threw
+  bool stop = false;          // somebody asked to end after this update
   std::vector<char> present;  // one a variable: averaged and updated
   std::vector<int> skipped;   // absent on every tower with rows, and trainable
   std::uint32_t units = 0;

@@ -34,6 +34,12 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
   set_tests_properties(${target}_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
 endforeach()
 
+# Real processes: signals and kill -9.
+if(TARGET test_apps AND TARGET belfry_command)
+  add_dependencies(test_apps belfry_command)
+  target_compile_definitions(test_apps PRIVATE BELFRY_COMMAND="$<TARGET_FILE:belfry_command>")
+endif()
+
 if(NOT BELFRY_SANITIZE AND TARGET belfry_command)
   add_test(NAME test_install COMMAND ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR})
   set_tests_properties(test_install PROPERTIES TIMEOUT 600)

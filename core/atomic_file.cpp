@@ -65,12 +65,27 @@ int FileOps::sync_directory(const std::string& path) {
 
 int FileOps::make_directory(const std::string& path) { return ::mkdir(path.c_str(), 0777); }
 
+int FileOps::remove_file(const std::string& path) { return ::unlink(path.c_str()); }
+
+int FileOps::remove_directory(const std::string& path) { return ::rmdir(path.c_str()); }
+
 int FileOps::remove_all(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code status;
-  std::filesystem::remove_all(path, status);
-  if (!status) return 0;
-  errno = status.value();
-  return -1;
+  const fs::file_type type = fs::symlink_status(path, status).type();
+  if (type == fs::file_type::not_found) return 0;
+  if (type != fs::file_type::directory) return remove_file(path);
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(path, status), end; !status && it != end; it.increment(status))
+    names.push_back(it->path().string());
+  if (status) {
+    errno = status.value();
+    return -1;
+  }
+  std::sort(names.begin(), names.end());  // the same calls every time
+  for (const std::string& name : names)
+    if (FileOps::remove_all(name) != 0) return -1;
+  return remove_directory(path);
 }
 
 FileOps& system_files() {
@@ -140,7 +155,7 @@ void write_file_atomically(const std::string& path, std::span<const std::byte> b
     if (ops.rename(temporary, path) != 0)
       throw_errno("cannot rename " + temporary + " to it", path);
   } catch (...) {
-    ops.remove_all(temporary);
+    ops.remove_file(temporary);
     throw;
   }
   if (ops.sync_directory(parent_of(path)) != 0) throw_errno("cannot flush the folder", path);

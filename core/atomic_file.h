@@ -25,7 +25,9 @@ class FileOps {
   virtual int exchange(const std::string& a, const std::string& b);  // both exist, atomically
   virtual int sync_directory(const std::string& path);
   virtual int make_directory(const std::string& path);
-  virtual int remove_all(const std::string& path);
+  virtual int remove_file(const std::string& path);
+  virtual int remove_directory(const std::string& path);  // an empty one
+  virtual int remove_all(const std::string& path);  // a tree, by the two above; nothing there: 0
 };
 FileOps& system_files();
 

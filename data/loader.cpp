@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/data/loader.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 
@@ -9,6 +11,10 @@
 #include "belfry/data/reader_internal.h"
 
 namespace belfry {
+
+std::string LoaderOptions::fault() const {
+  return timeout_seconds > 0 && prefetch == 0 ? "timeout_seconds needs prefetch >= 1" : "";
+}
 
 void LoaderOptions::declare(Schema& schema) {
   schema
@@ -27,17 +33,21 @@ void LoaderOptions::declare(Schema& schema) {
             .max = 64,
             .unit = "batches",
             .help = "batches read ahead by a thread; 0: none"})
-      .key("delay_seconds", delay_seconds,
+      .key(
+          "delay_seconds", delay_seconds,
+          {.min = 0, .max = 3600, .unit = "seconds", .help = "artificial delay a batch; for tests"})
+      .key("timeout_seconds", timeout_seconds,
            {.min = 0,
-            .max = 3600,
+            .max = 1e6,
             .unit = "seconds",
-            .help = "artificial delay a batch; for tests"});
+            .help = "longest wait for a batch, then a data error; 0: no limit"})
+      .rule([this] { return fault(); });
 }
 
 // The hand-over between the reading thread and next(): a ring of `prefetch` batches. `produced` is
 // raised by the reading thread only, `consumed` and `stop` are set by the caller only. Entries from
 // `consumed` up to `produced` belong to the caller, the others to the reading thread, and while the
-// thread runs so does `reader`.
+// thread runs so does `reader`. `ended` is the thread's last word.
 struct Loader::Impl {
   struct Entry {
     ReadBatch batch;
@@ -54,11 +64,12 @@ struct Loader::Impl {
       shapes.emplace_back(extents);
     }
   }
-  ~Impl() { stop_thread(); }
 
   void produce();
   void start_thread();
-  void stop_thread();
+  bool stop_thread();  // false: it is inside a read that does not end, and was given up
+  bool await_batch();
+  [[noreturn]] void throw_late(const std::string& what) const;
   ReadBatch take();
   void fill(Batch& out, const ReadBatch& batch) const;
 
@@ -67,8 +78,12 @@ struct Loader::Impl {
   std::vector<Shape> shapes;  // of a batch of one row
   std::vector<Entry> ring;
   std::atomic<std::uint64_t> produced{0}, consumed{0};
-  std::atomic<bool> stop{false};
+  std::atomic<bool> ended{false};
+  ReadControl control;
   bool running = false;
+  bool late = false;  // the last next() waited in vain
+  bool lost = false;  // the thread was given up
+  Impl* next_lost = nullptr;
   std::uint64_t thread = 0;
   std::int64_t position = 0;
 };
@@ -76,16 +91,16 @@ struct Loader::Impl {
 void Loader::Impl::produce() {
   for (bool failed = false; !failed && !reader.done();) {
     context.host().wait(
-        [this] { return stop.load() || produced.load() - consumed.load() < ring.size(); });
-    if (stop.load()) return;
+        [this] { return control.stop.load() || produced.load() - consumed.load() < ring.size(); });
+    if (control.stop.load()) return;
     Entry entry;
     try {
-      entry.batch = reader.read(stop);
+      entry.batch = reader.read(control);
     } catch (...) {
       entry.error = std::current_exception();
       failed = true;
     }
-    if (stop.load()) return;
+    if (control.stop.load()) return;
     const std::uint64_t number = produced.load();
     context.host().observe(&consumed, number - ring.size());
     ring[number % ring.size()] = std::move(entry);
@@ -99,23 +114,63 @@ void Loader::Impl::start_thread() {
   reader.seek(position);
   produced = 0;
   consumed = 0;
-  stop = false;
-  thread = context.host().spawn([](void* self) { static_cast<Impl*>(self)->produce(); }, this);
+  control.stop = false;
+  ended = false;
+  thread = context.host().spawn(
+      [](void* self) {
+        auto* const impl = static_cast<Impl*>(self);
+        impl->produce();
+        if (impl->control.given_up()) return;  // the context may be gone
+        impl->ended = true;
+        impl->context.host().notify();
+      },
+      this);
   running = true;
 }
 
-void Loader::Impl::stop_thread() {
-  if (!running) return;
-  stop = true;
+bool Loader::Impl::stop_thread() {
+  if (lost) return false;
+  if (!running) return true;
+  control.stop = true;
   context.host().notify();
+  if (const double limit = reader.options().timeout_seconds; limit > 0) {
+    context.host().wait_for([this] { return ended.load(); }, late ? 0 : limit);
+    if (!ended.load() && control.give_up()) {
+      context.host().abandon(thread);
+      lost = true;
+      return false;
+    }
+  }
   context.host().join(thread);
   running = false;
   for (Entry& e : ring) e = {};
+  return true;
+}
+
+void Loader::Impl::throw_late(const std::string& what) const {
+  const std::int64_t rows = reader.dataset().rows(), batch = reader.options().batch;
+  const std::int64_t first = position % rows, end = std::min(first + batch, reader.rows_used());
+  throw DataError(ErrorText{
+      .what = what,
+      .found = "nothing after " + fmt::format("{}", reader.options().timeout_seconds) + " s",
+      .expected = fmt::format("batch {} of epoch {}: rows {} to {} of its order, position {}",
+                              first / batch + 1, position / rows + 1, first, end - 1, position),
+      .fix = "look at what the data set reads from, or raise loader.timeout_seconds"});
+}
+
+bool Loader::Impl::await_batch() {
+  auto there = [this] { return produced.load() > consumed.load(); };
+  const double limit = reader.options().timeout_seconds;
+  if (limit > 0) return context.host().wait_for(there, limit);
+  context.host().wait(there);
+  return true;
 }
 
 ReadBatch Loader::Impl::take() {
+  if (lost) throw_late("the loader's reading thread was given up");
   if (!running) start_thread();
-  context.host().wait([this] { return produced.load() > consumed.load(); });
+  late = !await_batch();
+  if (late) throw_late("the data set does not answer");
   const std::uint64_t number = consumed.load();
   context.host().observe(&produced, number);
   Entry entry = std::move(ring[number % ring.size()]);
@@ -148,7 +203,14 @@ Loader::Loader(Context& context, std::shared_ptr<const Dataset> dataset, LoaderO
                           reader.rows_dropped(), reader.dataset().rows(), options.batch);
 }
 
-Loader::~Loader() = default;
+Loader::~Loader() {
+  if (impl_->stop_thread()) return;
+  // The thread may still write into a buffer: everything it knows stays, reachable for whoever
+  // looks for leaks.
+  static std::atomic<Impl*> lost{nullptr};
+  Impl* const impl = impl_.release();
+  impl->next_lost = lost.exchange(impl);
+}
 
 bool Loader::next(Batch& out) {
   out = Batch{};  // first, so that its buffer can be used again
@@ -157,7 +219,7 @@ bool Loader::next(Batch& out) {
   ReadBatch batch;
   if (impl_->ring.empty()) {
     impl_->reader.seek(impl_->position);
-    batch = impl_->reader.read(impl_->stop);
+    batch = impl_->reader.read(impl_->control);
   } else {
     batch = impl_->take();
   }
@@ -172,7 +234,7 @@ std::int64_t Loader::position() const noexcept { return impl_->position; }
 
 void Loader::seek(std::int64_t rows) {
   const std::int64_t wanted = impl_->reader.boundary(rows);
-  impl_->stop_thread();
+  if (!impl_->stop_thread()) impl_->throw_late("the data set does not answer");
   impl_->position = wanted;
 }
 

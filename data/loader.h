@@ -36,11 +36,13 @@ struct LoaderOptions {
   std::int64_t batch = 64;
   std::int64_t epochs = 1;  // a total: a loader set to position p ends at the same row
   bool shuffle = true;
-  bool drop_last = false;     // drops the short last batch of each epoch, and says so
-  std::int64_t prefetch = 2;  // batches prepared ahead by a thread; 0 reads in next()
-  double delay_seconds = 0;   // artificial delay a batch, where it is read; for tests and benches
+  bool drop_last = false;      // drops the short last batch of each epoch, and says so
+  std::int64_t prefetch = 2;   // batches prepared ahead by a thread; 0 reads in next()
+  double delay_seconds = 0;    // artificial delay a batch, where it is read; for tests and benches
+  double timeout_seconds = 0;  // longest wait for a batch, 0: no limit; needs prefetch >= 1
 
   void declare(Schema& schema);
+  std::string fault() const;  // between keys; "" for none
 };
 
 // Batches in the order given by (seed, epoch): one permutation an epoch, each row once, the same
@@ -48,6 +50,9 @@ struct LoaderOptions {
 // Errors of the reading thread come out of next(), which may then be called again and retries.
 // Batches are views of pinned buffers that go back to the loader with their last tensor, on any
 // thread; they may outlive the loader. Neither may outlive the Context.
+// A batch that is not there after timeout_seconds is a DataError naming its rows; next() may be
+// called again. The destructor waits as long for a read under way, then gives its thread up: data
+// set and buffers of that read stay in memory for good.
 // Throws ConfigError on options out of range, DataError on 0 rows or when drop_last leaves none.
 class Loader {
  public:

@@ -79,8 +79,8 @@ bool BatchReader::delay_unless(const std::atomic<bool>& stop) const {
   return true;
 }
 
-ReadBatch BatchReader::read(const std::atomic<bool>& stop) {
-  if (options_.delay_seconds > 0 && !delay_unless(stop)) return {};
+ReadBatch BatchReader::read(ReadControl& control) {
+  if (options_.delay_seconds > 0 && !delay_unless(control.stop)) return {};
   const std::int64_t epoch = position_ / rows_, first = position_ % rows_;
   if (epoch != order_epoch_) {
     order_ = epoch_order(rows_, context_.seed(), epoch, options_.shuffle);
@@ -99,7 +99,18 @@ ReadBatch BatchReader::read(const std::atomic<bool>& stop) {
                        static_cast<std::size_t>(dataset_->fields()[f].shape.size()) *
                        size_of(dataset_->fields()[f].dtype));
   context_.device(0).main().host_access(written);
-  dataset_->read(wanted, buffer->blocks());
+  control.enter();
+  try {
+    dataset_->read(wanted, buffer->blocks());
+  } catch (...) {
+    if (control.leave()) throw;
+    buffers_.push_back(buffer);
+    return {};
+  }
+  if (!control.leave()) {
+    buffers_.push_back(buffer);  // stays: its arena may be gone
+    return {};
+  }
   buffer->busy.store(true, std::memory_order_relaxed);
   out.blocks = &buffer->blocks();
   out.lease = std::shared_ptr<void>(buffer.get(), [buffer, host = &context_.host()](void* key) {

@@ -33,6 +33,23 @@ struct ReadBatch {
   std::shared_ptr<void> lease;
 };
 
+// How a reading thread and its loader part. A thread that is inside the data set's read() can be
+// given up; it learns that from leave() and then touches nothing but the loader's own memory.
+class ReadControl {
+ public:
+  std::atomic<bool> stop{false};
+
+  void enter() noexcept { state_ = kInside; }
+  bool leave() noexcept { return change(kInside, kOutside); }  // false: it was given up
+  bool give_up() noexcept { return change(kInside, kGivenUp); }
+  bool given_up() const noexcept { return state_ == kGivenUp; }
+
+ private:
+  static constexpr int kOutside = 0, kInside = 1, kGivenUp = 2;
+  bool change(int from, int to) noexcept { return state_.compare_exchange_strong(from, to); }
+  std::atomic<int> state_{kOutside};
+};
+
 // The stream of batches behind a Loader: knows the order, the position and the buffers, and no
 // threads. One thread at a time.
 class BatchReader {
@@ -41,8 +58,9 @@ class BatchReader {
               const LoaderOptions& options);
 
   bool done() const noexcept { return position_ >= end_; }
-  // The batch at the position. Returns early, with no rows, when `stop` becomes true in the delay.
-  ReadBatch read(const std::atomic<bool>& stop);
+  // The batch at the position. Returns early, with no rows, when asked to stop in the delay or
+  // given up in the read.
+  ReadBatch read(ReadControl& control);
   // Throws DataError unless `position` is a batch boundary in [0, end].
   std::int64_t boundary(std::int64_t position) const;
   void seek(std::int64_t position) noexcept { position_ = position; }

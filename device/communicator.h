@@ -68,6 +68,15 @@ class Host {
   // after every notify(). Whoever changes what ready() reads calls notify() after it.
   virtual void wait(bool (*ready)(void*), void* arg) = 0;
   virtual void notify() noexcept = 0;
+  // wait() for at most `seconds`; what ready() said last. Without a clock, as in a simulator, there
+  // is no limit.
+  virtual bool wait_for(bool (*ready)(void*), void* arg, double /*seconds*/) {
+    wait(ready, arg);
+    return true;
+  }
+  // Gives up a spawned thread that may never end: it goes on alone and must touch nothing whose
+  // life ends before the process does.
+  virtual void abandon(std::uint64_t thread) { join(thread); }
   // What happened before publish(key, phase) is visible after observe(key, phase): said beside the
   // atomic that makes it so, from host threads and from stream operations. Only a simulator
   // listens.
@@ -82,6 +91,12 @@ class Host {
   template <class F>
   void wait(F&& f) {
     wait([](void* a) -> bool { return (*static_cast<std::remove_reference_t<F>*>(a))(); }, &f);
+  }
+  template <class F>
+  bool wait_for(F&& f, double seconds) {
+    return wait_for(
+        [](void* a) -> bool { return (*static_cast<std::remove_reference_t<F>*>(a))(); }, &f,
+        seconds);
   }
 };
 

@@ -27,6 +27,9 @@ class Arena {
   virtual void* take(std::size_t bytes) = 0;
   virtual void give_back(void* p, std::size_t bytes) noexcept = 0;
   virtual ArenaStats stats() const = 0;
+  // From now on take() refuses what would make reserved_bytes larger than `bytes`. Where it is not
+  // overridden there is no limit.
+  virtual void set_limit(std::size_t /*bytes*/) noexcept {}
 };
 
 enum class MemoryKind : std::uint8_t { device, pinned };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <atomic>
 #include <exception>
 #include <string>
 #include <utility>
@@ -25,9 +26,10 @@ struct EngineShared {
   bool fused = false;  // nothing has to be known before an update: one pass
   bool lone = false;   // one unit in every update: its gradient is the mean
   FoldConfig fold;
-  std::vector<FoldPlan> fold_plan;    // without presence
-  std::vector<float> decay;           // one a variable
-  std::vector<int> bucket_variables;  // variables that lie in each bucket
+  std::vector<FoldPlan> fold_plan;      // without presence
+  std::vector<float> decay;             // one a variable
+  std::vector<int> bucket_variables;    // variables that lie in each bucket
+  std::atomic<bool> stop_asked{false};  // set at any time; goes out with the next record
 };
 
 // The inputs of one update, equal for all towers.

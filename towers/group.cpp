@@ -120,6 +120,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   for (int t = 0; t < context.towers(); ++t)
     towers.push_back(std::make_unique<Tower>(
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
+  background = std::make_unique<BackgroundTask>(context);
   context.logger().info("{}", transport->describe());
   initialize();
 }
@@ -205,6 +206,7 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
 // A run that moves the clocks: a refused update only that of the learning rate, so that the
 // schedule goes on.
 Report TowerGroupBase::Impl::counted(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
+  check_replicas();
   try {
     const Report r = run(in, batch, fn);
     ++attempts;
@@ -267,6 +269,8 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
   r.norm = static_cast<double>(first.verdict.norm);
   r.clip = static_cast<double>(first.verdict.clip);
   r.units = static_cast<std::int64_t>(first.totals.units);
+  r.stop = first.decision.stop;
+  if (r.stop) shared.stop_asked = false;  // answered
   if (in.kind != UpdateInput::Kind::apply) {
     r.mean_norm2 = static_cast<double>(first.verdict.raw);
     r.unit_norm2 = static_cast<double>(first.verdict.units);
@@ -368,6 +372,7 @@ TowerGroupBase::~TowerGroupBase() = default;
 
 Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   Impl& i = *impl_;
+  i.background->check();
   UpdateInput in;
   in.update = i.attempts + 1;
   in.rows = batch.rows;

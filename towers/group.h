@@ -15,6 +15,8 @@
 
 namespace belfry {
 
+class BackgroundTask;
+
 using LossFn = std::function<Loss(Module&, const Batch&, Step&)>;
 using EvalFn = std::function<Loss(Module&, const Batch&, Step&)>;
 
@@ -67,6 +69,10 @@ class TowerGroupBase {
   std::string parameter_hash();  // of names, shapes and values; 16 hex digits
   double noise_scale() const;    // NaN unless statistics are on
   double snr() const;
+  // Ends training on all towers after one update, that of the next record: its Report says `stop`.
+  // From any thread, or a signal handler.
+  void request_stop() noexcept;
+  BackgroundTask& background();  // the save under way; what it threw comes out of step()
   ArenaStats memory(int tower) const;
 
  private:

@@ -102,6 +102,9 @@ ArenaStats TowerGroupBase::memory(int tower) const {
   return impl_->towers.at(static_cast<std::size_t>(tower))->device().arena().stats();
 }
 
+void TowerGroupBase::request_stop() noexcept { impl_->shared.stop_asked = true; }
+BackgroundTask& TowerGroupBase::background() { return *impl_->background; }
+
 std::vector<std::string> TowerGroupBase::variable_names() const {
   std::vector<std::string> out;
   for (const FlatVariable& v : index().variables()) out.insert(out.begin(), v.name);

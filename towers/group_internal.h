@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "belfry/optim/statistics.h"
+#include "belfry/towers/background.h"
 #include "belfry/towers/tower_internal.h"
 
 namespace belfry {
@@ -48,6 +49,7 @@ struct TowerGroupBase::Impl {
   std::vector<GroupArray> cut(const std::string& kind, const std::vector<float>& flat) const;
   std::vector<GroupArray> of_last_run(const std::string& kind, FlatArray what);
   void initialize();
+  void check_replicas();
 
   EngineShared shared;
   std::unique_ptr<Transport> transport;
@@ -56,6 +58,7 @@ struct TowerGroupBase::Impl {
   std::int64_t updates = 0, attempts = 0, rows = 0;
   std::vector<std::string> skipped;  // of the last run: their arrays are those of an earlier one
   bool dead = false;
+  std::unique_ptr<BackgroundTask> background;  // last: ends before what it uses
 };
 
 }  // namespace belfry

@@ -17,7 +17,9 @@ struct GroupOptions {
   // Makes the transport instead of the registered one of that name.
   std::function<std::unique_ptr<Transport>(Context&, const TransportOptions&)> make_transport{};
   Variables variables = Variables::shared;
-  double exchange_delay = 0;   // seconds; tests and benches
+  double exchange_delay = 0;  // seconds; tests and benches
+  // Updates between two comparisons of the replicas' parameters, 0: none; replicated only.
+  std::int64_t check_replicas = 100;
   bool log_placement = false;  // logs every op of the first update with its devices
   std::size_t first_bucket_bytes = std::size_t{1} << 20, bucket_bytes = std::size_t{25} << 20;
 };

@@ -23,6 +23,7 @@ struct Report {
   std::int64_t units = 0;
   std::map<std::string, double> metrics;  // Step::report: sum over sum of weights
   std::vector<std::string> skipped;       // variables without a gradient on any tower
+  bool stop = false;  // request_stop() was called on some rank: on all, this update is the last
   // Wall time, seconds. Averages over towers: `exposed` is from the end of a tower's own backward
   // pass to the start of its update: waiting, exchange and fold that nothing hid.
   double seconds = 0, forward_backward = 0, exposed = 0, update_seconds = 0, data_wait = 0;

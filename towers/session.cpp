@@ -62,6 +62,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   GroupOptions options;
   options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
   options.exchange_delay = config_.exchange_delay;
+  options.check_replicas = config_.check_replicas;
   options.log_placement = session.log_placement;
   plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
                       options.variables);

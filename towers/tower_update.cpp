@@ -48,6 +48,7 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     out.error = std::current_exception();
     part.flags |= HostPart::kThrew;
   }
+  if (shared_.stop_asked.load()) part.flags |= HostPart::kStop;
   const double recorded = now();
   std::vector<HostPart> parts;
   for (const auto& bytes : control_.all_gather(part.encode()))

@@ -45,6 +45,11 @@ void bind_top(Document& document, TrainConfig& c) {
       .key("mode", c.mode,
            {.choices = {"repeatable", "fast"},
             .help = "repeatable: same layout, same bits; on threads fast is the same"})
+      .key("check_replicas", c.check_replicas,
+           {.min = 0,
+            .max = 1e9,
+            .unit = "updates",
+            .help = "with replicated variables: updates between comparisons of them; 0: none"})
       .key("exchange_delay_seconds", c.exchange_delay,
            {.min = 0,
             .max = 3600,
@@ -56,7 +61,9 @@ void bind_top(Document& document, TrainConfig& c) {
   c.loader.declare(loader);
   const std::vector<std::string> at_top{"batch", "epochs"};
   document.bind("", only(loader, at_top, true));
-  document.bind("loader", only(loader, at_top, false));
+  Schema rest = only(loader, at_top, false);
+  rest.rule([&c] { return c.loader.fault(); });
+  document.bind("loader", rest);
 }
 
 const std::vector<std::string> kRange{"first", "count"};

@@ -32,6 +32,7 @@ struct TrainConfig {
   std::string variables = "shared";
   std::string mode = "repeatable";
   double exchange_delay = 0;
+  std::int64_t check_replicas = 100;
   LoaderOptions loader;
   std::string model_name;
   std::shared_ptr<ModelFactory> model;

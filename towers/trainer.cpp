@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
 
@@ -58,7 +59,7 @@ void log_layout(const TrainRun& run, const Manifest& saved, const std::string& p
 
 // Two runs must not mix in one folder: it is empty, or `resumed`, a checkpoint's path, is in it.
 void refuse_other_run(const std::string& output, const std::string& resumed) {
-  if (output.empty() || list_checkpoints(output).empty()) return;
+  if (output.empty() || found_checkpoints(output).empty()) return;
   std::error_code status;
   const fs::path from = fs::canonical(resumed, status);
   if (!resumed.empty() && !status && fs::equivalent(from.parent_path(), output, status)) return;
@@ -156,6 +157,7 @@ void Trainer::refused(TrainRun& run, const NumericError& error) {
 // One batch, one update; false at the end of the data.
 bool Trainer::one_update(TrainRun& run) {
   const double start = run.now();
+  group_.background().check();  // before a batch is taken that nobody would train on
   Batch batch;
   if (!loader_.next(batch)) return false;
   run.rows_before = run.rows;
@@ -178,6 +180,7 @@ bool Trainer::one_update(TrainRun& run) {
   ++run.result.updates;
   for (const auto& hook : run.hooks) hook->on_update(run, report);
   end_epoch(run);
+  if (report.stop && run.result.stopped.empty()) run.stop("a stop was asked for");
   return true;
 }
 
@@ -186,7 +189,7 @@ void Trainer::loop(TrainRun& run) {
   for (;;) {
     if (!run.result.stopped.empty()) break;
     if (const int number = options_.signal ? options_.signal() : 0; number != 0) {
-      run.result.signal = number;
+      run.result.signal = number;  // one process: all its towers are between the same updates
       const char* name = sigabbrev_np(number);
       run.stop(name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number));
       break;
@@ -197,6 +200,7 @@ void Trainer::loop(TrainRun& run) {
     }
   }
   for (const auto& hook : run.hooks) hook->on_end(run);
+  group_.background().wait();
 }
 
 TrainResult Trainer::run() {
@@ -207,7 +211,10 @@ TrainResult Trainer::run() {
   run.validate_with = validate_;
   std::optional<FolderLock> lock;  // before the folder is looked at, and before anything is written
   std::error_code status;
-  if (fs::exists(options_.output, status)) lock.emplace(options_.output, *options_.files);
+  if (fs::exists(options_.output, status)) {
+    lock.emplace(options_.output, *options_.files);
+    clean_checkpoints(options_.output, run.log(), *options_.files);
+  }
   const std::string resumed = checkpoint_to_resume(run.log());
   refuse_other_run(options_.output, resumed);
   if (!resumed.empty()) resume(run, resumed);
@@ -227,6 +234,9 @@ TrainResult Trainer::run() {
     loop(run);
   } catch (...) {
     abort_hooks(run);
+    // Before the folder's lock goes. The error that ends the run is thrown, this one logged.
+    if (const std::string fault = group_.background().wait_quietly(); !fault.empty())
+      run.log().warn("{}", fault);
     throw;
   }
   return run.result;

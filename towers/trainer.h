@@ -82,6 +82,8 @@ class Trainer {
   Trainer& validation(std::function<EvalReport()> evaluate);
   // May be called once. Errors of a step, a hook, the loader or a checkpoint come out of it.
   TrainResult run();
+  // From any thread, or a signal handler: the run ends like one with a signal, on all ranks alike.
+  void request_stop() noexcept { group_.request_stop(); }
 
  private:
   std::string checkpoint_to_resume(const Log& log) const;

@@ -33,7 +33,8 @@ void* CpuArena::take(std::size_t bytes) {
     p = list.back();
     list.pop_back();
   } else {
-    p = bytes > kLargest ? nullptr : std::aligned_alloc(kAlign, size);
+    const bool refused = bytes > kLargest || size > limit_ || stats_.reserved_bytes > limit_ - size;
+    p = refused ? nullptr : std::aligned_alloc(kAlign, size);
     if (p == nullptr)
       throw DeviceError(ErrorText{.what = "out of memory on the host",
                                   .found = std::to_string(bytes) + " bytes wanted, " +
@@ -52,6 +53,11 @@ void CpuArena::give_back(void* p, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   free_[size].push_back(p);
   stats_.live_bytes -= size;
+}
+
+void CpuArena::set_limit(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  limit_ = bytes;
 }
 
 ArenaStats CpuArena::stats() const {

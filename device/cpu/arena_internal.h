@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -17,11 +18,13 @@ class CpuArena : public Arena {
   void* take(std::size_t bytes) override;
   void give_back(void* p, std::size_t bytes) noexcept override;
   ArenaStats stats() const override;
+  void set_limit(std::size_t bytes) noexcept override;
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_;
   ArenaStats stats_;
+  std::size_t limit_ = std::numeric_limits<std::size_t>::max();
 };
 
 }  // namespace belfry

@@ -104,31 +104,33 @@ class ThreadHost : public Host {
   }
 
   void join(std::uint64_t thread) override {
-    std::thread t;
-    {
-      const std::lock_guard lock(spawn_mutex_);
-      const auto it = spawned_.find(thread);
-      if (it == spawned_.end()) return;
-      t = std::move(it->second);
-      spawned_.erase(it);
-    }
-    t.join();
+    if (std::thread t = taken(thread); t.joinable()) t.join();
+  }
+
+  void abandon(std::uint64_t thread) override {
+    if (std::thread t = taken(thread); t.joinable()) t.detach();
   }
 
   void wait(bool (*ready)(void*), void* arg) override {
-    if (!background) {
-      const auto until = SteadyClock::now() + kSpin;
-      do {
-        for (int i = 0; i < 16; ++i) {
-          if (ready(arg)) return;
-          pause_cpu();
-        }
-      } while (SteadyClock::now() < until);
-    }
+    if (spin(ready, arg)) return;
     std::unique_lock lock(mutex_);
     sleepers_.fetch_add(1);  // seq_cst, as the read in notify(): one of the two sees the other
     while (!ready(arg)) sleep_.wait(lock);
     sleepers_.fetch_sub(1);
+  }
+
+  bool wait_for(bool (*ready)(void*), void* arg, double seconds) override {
+    if (spin(ready, arg)) return true;
+    const auto until = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                                                std::chrono::duration<double>(seconds));
+    std::unique_lock lock(mutex_);
+    sleepers_.fetch_add(1);
+    bool done = false;
+    while (!(done = ready(arg)) && sleep_.wait_until(lock, until) != std::cv_status::timeout) {
+    }
+    done = done || ready(arg);
+    sleepers_.fetch_sub(1);
+    return done;
   }
 
   void notify() noexcept override {
@@ -139,6 +141,27 @@ class ThreadHost : public Host {
   }
 
  private:
+  static bool spin(bool (*ready)(void*), void* arg) {
+    if (background) return false;
+    const auto until = SteadyClock::now() + kSpin;
+    do {
+      for (int i = 0; i < 16; ++i) {
+        if (ready(arg)) return true;
+        pause_cpu();
+      }
+    } while (SteadyClock::now() < until);
+    return false;
+  }
+
+  std::thread taken(std::uint64_t thread) {
+    const std::lock_guard lock(spawn_mutex_);
+    const auto it = spawned_.find(thread);
+    if (it == spawned_.end()) return {};
+    std::thread t = std::move(it->second);
+    spawned_.erase(it);
+    return t;
+  }
+
   void guarded(int index) {
     try {
       body_(arg_, index);

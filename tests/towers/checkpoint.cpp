@@ -35,6 +35,14 @@ TowerGroupBase::Factory two_weights(bool swapped) {
   return [swapped] { return std::make_unique<TwoWeights>(swapped); };
 }
 
+// step_<update> for each update, which is also what it says inside.
+void save_at(TowerGroupBase& group, const TestFolder& folder, const std::vector<int>& updates) {
+  for (const int update : updates) {
+    group.set_clocks({.update = update, .attempts = update});
+    Checkpoint(checkpoint_path(folder.path(), update), group).save();
+  }
+}
+
 std::string text_of(const std::function<void()>& call) {
   try {
     call();
@@ -203,7 +211,8 @@ TEST_CASE(
   const TestFolder folder;
   Messages messages;
   LinRun run(1, 1, lin_momentum());
-  for (const char* name : {"step_9", "step_99", "step_100", "step_1000.tmp", "best", "notes"})
+  save_at(run.group, folder, {9, 99, 100});
+  for (const char* name : {"step_1000.tmp-1-0", "best", "notes", "step_1000.left"})
     Checkpoint(folder / name, run.group).save();
   CHECK(newest_checkpoint(folder.path(), false, {}) == (folder / "step_100"));
   const std::string file = folder / "step_100/model.safetensors";
@@ -223,8 +232,8 @@ TEST_CASE(
     "B53 a failed save deletes nothing; keep counts numbers and spares best; keep = 0 is refused") {
   const TestFolder folder;
   LinRun run(1, 1, lin_momentum());
-  for (const char* name : {"step_9", "step_99", "step_100", "best"})
-    Checkpoint(folder / name, run.group).save();
+  save_at(run.group, folder, {9, 99, 100});
+  Checkpoint(folder / "best", run.group).save();
   struct Full : FileOps {
     std::ptrdiff_t write(int, const void*, std::size_t) override {
       errno = ENOSPC;
@@ -235,7 +244,7 @@ TEST_CASE(
   CHECK_THAT(text_of([&] { Checkpoint(folder / "step_101", run.group, full).save(); }),
              Contains("No space left"));
   CHECK(contents(folder.path()) == before);
-  Checkpoint(folder / "step_101", run.group).save();
+  save_at(run.group, folder, {101});
   prune_checkpoints(folder.path(), 2, 101);
   CHECK(list_checkpoints(folder.path()) == std::vector<std::int64_t>{100, 101});
   CHECK(std::filesystem::exists(folder / "best/manifest.json"));

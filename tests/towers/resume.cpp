@@ -108,7 +108,8 @@ TEST_CASE("resumed from an older checkpoint: its own saves stay, later ones are 
   saved_run(folder.path(), 4, folder / "step_2", "keep = 2", messages.log());
   CHECK(list_checkpoints(folder.path()) == Updates{3, 4});
   CHECK(newest_checkpoint(folder.path(), false, {}) == (folder / "step_4"));
-  for (const char* left : {"step_4.left", "step_5.left", "step_6.left"})
+  CHECK_FALSE(std::filesystem::exists(folder / "step_4.left"));  // passed by, with `keep` new ones
+  for (const char* left : {"step_5.left", "step_6.left"})
     CHECK(std::filesystem::exists(folder / left + "/manifest.json"));
   CHECK_THAT(messages.text, Contains("warning: ") && Contains("step_6.left"));
   prune_checkpoints(folder.path(), 1, 3);
@@ -325,7 +326,7 @@ TEST_CASE("a resumed run replaces its metrics as a whole: a crash before loses n
 TEST_CASE("an old checkpoint that cannot be removed is a warning, and the others still go") {
   struct Busy : FileOps {
     int remove_all(const std::string& path) override {
-      if (!path.ends_with("step_1")) return FileOps::remove_all(path);
+      if (path.find("step_1.tmp-") == path.npos) return FileOps::remove_all(path);
       errno = EBUSY;
       return -1;
     }
@@ -336,7 +337,7 @@ TEST_CASE("an old checkpoint that cannot be removed is a warning, and the others
   const TrainResult result = run.train({.output = folder.path(), .files = &busy},
                                        {make_hook("checkpoint", "every = \"1e\"\nkeep = 1")});
   CHECK(result.complete);
-  CHECK(list_checkpoints(folder.path()) == Updates{1, 4});
+  CHECK(list_checkpoints(folder.path()) == Updates{4});
   CHECK_THAT(messages.text, Contains("warning: ") && Contains("cannot remove an old checkpoint"));
 }
 
@@ -402,9 +403,6 @@ TEST_CASE("every flipped bit of a manifest is found") {
   for (std::size_t i = 0; i < manifest.size(); ++i) {
     std::string text = manifest;
     text[i] = static_cast<char>(text[i] ^ (1 << (i % 7)));
-    // White space outside of strings carries nothing.
-    const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-    if (blank(text[i]) && blank(manifest[i])) continue;
     write_text(folder / "c/manifest.json", text);
     CAPTURE(i, text[i], manifest[i]);
     REQUIRE(refusal([&] { Checkpoint(folder / "c", run.group).load(); }) != "no CheckpointError");

@@ -5,10 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "belfry/core/checksum.h"
 #include "belfry/core/formats/safetensors.h"
+#include "belfry/towers/background.h"
+#include "belfry/towers/checkpoint/folder.h"
 
 namespace belfry {
 namespace {
@@ -44,21 +47,6 @@ FileRecord write_tensors(AtomicDirectory& folder, const std::string& name,
   file.finish();
   record.checksum = sum.hex();
   return record;
-}
-
-Manifest read_manifest(const std::string& folder) {
-  const std::string path = folder + "/" + kManifestFile;
-  if (!std::filesystem::is_directory(folder))
-    throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
-                                    .found = std::filesystem::exists(folder) ? "a file" : "nothing",
-                                    .expected = std::string("a folder with ") + kManifestFile,
-                                    .file = folder});
-  if (!std::filesystem::exists(path))
-    throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
-                                    .found = std::string("no ") + kManifestFile,
-                                    .file = folder});
-  const std::vector<std::byte> bytes = read_file(path, kLargestManifest);
-  return Manifest::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
 void verify_file(const std::string& folder, const FileRecord& record) {
@@ -211,30 +199,74 @@ void refuse_foreign(const std::string& path) {
                 .file = path});
 }
 
+// What a checkpoint holds, in host memory: taken between two updates, written whenever.
+struct Snapshot {
+  std::vector<GroupArray> arrays;
+  Manifest manifest;  // without files
+};
+
+std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunState& run) {
+  const auto out = std::make_shared<Snapshot>();
+  out->arrays = group.arrays();
+  Manifest& manifest = out->manifest;
+  manifest.versions = library_versions();
+  manifest.rule = group.optimizer().rule->name();
+  manifest.seed = group.context().seed();
+  manifest.towers = group.context().towers();
+  manifest.threads_per_tower = group.context().options().threads_per_tower;
+  manifest.clocks = group.clocks();
+  manifest.run = run;
+  return out;
+}
+
+void write_snapshot(const std::string& path, const std::shared_ptr<const Snapshot>& snapshot,
+                    FileOps& files) {
+  make_directories(std::filesystem::path(path).parent_path().string(), files);
+  std::vector<const GroupArray*> model, optimizer;
+  for (const GroupArray& a : snapshot->arrays)
+    (a.kind == "parameter" ? model : optimizer).push_back(&a);
+  AtomicDirectory folder(path, files);
+  Manifest manifest = snapshot->manifest;
+  manifest.files.push_back(write_tensors(folder, kModelFile, model));
+  manifest.files.push_back(write_tensors(folder, kOptimizerFile, optimizer));
+  folder.write(kManifestFile, manifest.text());
+  folder.commit(true);
+}
+
 }  // namespace
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestFile;
+  if (!std::filesystem::is_directory(folder))
+    throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
+                                    .found = std::filesystem::exists(folder) ? "a file" : "nothing",
+                                    .expected = std::string("a folder with ") + kManifestFile,
+                                    .file = folder});
+  if (!std::filesystem::exists(path))
+    throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
+                                    .found = std::string("no ") + kManifestFile,
+                                    .file = folder});
+  const std::vector<std::byte> bytes = read_file(path, kLargestManifest);
+  return Manifest::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
 
 Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
     : path_(std::move(path)), group_(group), files_(files) {}
 
 void Checkpoint::save(const RunState& run) {
   refuse_foreign(path_);
-  make_directories(std::filesystem::path(path_).parent_path().string(), files_);
-  const std::vector<GroupArray> arrays = group_.arrays();
-  std::vector<const GroupArray*> model, optimizer;
-  for (const GroupArray& a : arrays) (a.kind == "parameter" ? model : optimizer).push_back(&a);
-  AtomicDirectory folder(path_, files_);
-  Manifest manifest;
-  manifest.files.push_back(write_tensors(folder, kModelFile, model));
-  manifest.files.push_back(write_tensors(folder, kOptimizerFile, optimizer));
-  manifest.versions = library_versions();
-  manifest.rule = group_.optimizer().rule->name();
-  manifest.seed = group_.context().seed();
-  manifest.towers = group_.context().towers();
-  manifest.threads_per_tower = group_.context().options().threads_per_tower;
-  manifest.clocks = group_.clocks();
-  manifest.run = run;
-  folder.write(kManifestFile, manifest.text());
-  folder.commit(true);
+  group_.background().wait();
+  write_snapshot(path_, take_snapshot(group_, run), files_);
+}
+
+void Checkpoint::save_async(const RunState& run, std::function<void()> then) {
+  refuse_foreign(path_);
+  group_.background().wait();
+  group_.background().start([path = path_, then = std::move(then), &files = files_,
+                             snapshot = take_snapshot(group_, run)] {
+    write_snapshot(path, snapshot, files);
+    if (then) then();
+  });
 }
 
 Manifest verify_checkpoint(const std::string& path) {
@@ -249,12 +281,15 @@ Manifest verify_checkpoint(const std::string& path) {
 }
 
 Manifest Checkpoint::load(const LoadOptions& options) {
-  Manifest manifest = verify_checkpoint(path_);
+  const std::string path = standing_checkpoint(path_);
+  if (path != path_)
+    group_.context().logger().warn("{}: a save was not finished; loading {}", path_, path);
+  Manifest manifest = verify_checkpoint(path);
   Matching matching(group_.arrays(), options);
   const std::string rule = group_.optimizer().rule->name();
   matching.rules(manifest.rule, rule);
-  matching.take(path_ + "/" + kModelFile, true);
-  matching.take(path_ + "/" + kOptimizerFile, false);
+  matching.take(path + "/" + kModelFile, true);
+  matching.take(path + "/" + kOptimizerFile, false);
   const std::vector<std::string>& differences = matching.differences();
   if (!differences.empty() && !options.partial)
     throw CheckpointError(

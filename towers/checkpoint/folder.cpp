@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <tuple>
 
 #include "belfry/core/error.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
@@ -20,15 +22,62 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kStep = "step_", kUnfinished = ".tmp-", kOld = ".old", kLeft = ".left";
+
 // The number of "step_120", nothing for "step_120.tmp-1", "step_" or "best".
 std::optional<std::int64_t> step_number(const std::string& name) {
-  constexpr std::string_view kPrefix = "step_";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kStep)) return std::nullopt;
   std::int64_t n = 0;
   const char* const end = name.data() + name.size();
-  const auto [stop, status] = std::from_chars(name.data() + kPrefix.size(), end, n);
+  const auto [stop, status] = std::from_chars(name.data() + kStep.size(), end, n);
   if (status != std::errc() || stop != end || n < 0) return std::nullopt;
   return n;
+}
+
+// Checkpoints that were put aside and that update `saved` has passed. What is not whole, or not
+// named by what it holds, is not ours to remove.
+std::vector<std::string> passed_by(const std::string& folder, std::int64_t saved) {
+  std::vector<std::string> out;
+  std::error_code status;
+  for (fs::directory_iterator it(folder, status), end; !status && it != end; it.increment(status)) {
+    const std::string name = it->path().filename().string();
+    const auto number = step_number(name.substr(0, name.find(kLeft)));
+    if (!number || *number > saved || name.find(kLeft) == name.npos) continue;
+    try {
+      if (read_manifest(it->path().string()).clocks.attempts == *number)
+        out.push_back(it->path().string());
+    } catch (const CheckpointError&) {
+    }
+  }
+  return out;
+}
+
+// First all get names that no listing counts, then these are flushed, then the folders go: nothing
+// is ever half there under a name that counts. What is not removed goes when a run starts.
+void remove_checkpoints(const std::string& folder, const std::vector<std::string>& paths,
+                        FileOps& files) {
+  std::vector<std::string> gone;
+  std::string fault, where;
+  const auto note = [&](const std::string& path) {
+    if (fault.empty()) fault = std::strerror(errno), where = path;  // the others may still go
+  };
+  for (const std::string& path : paths) {
+    const std::string whole = path.substr(0, path.rfind(kLeft));
+    std::string name = whole + std::string(kUnfinished) + std::to_string(::getpid()) + "-gone";
+    while (fs::exists(name)) name += "+";
+    if (files.rename(path, name) != 0)
+      note(path);
+    else
+      gone.push_back(name);
+  }
+  if (!gone.empty() && files.sync_directory(folder) != 0)
+    note(folder);
+  else
+    for (const std::string& name : gone)
+      if (files.remove_all(name) != 0) note(name);
+  if (!fault.empty())
+    throw CheckpointError(
+        ErrorText{.what = "cannot remove an old checkpoint: " + fault, .file = where});
 }
 
 }  // namespace
@@ -48,15 +97,54 @@ std::vector<std::int64_t> list_checkpoints(const std::string& folder) {
   return out;
 }
 
-std::string newest_checkpoint(const std::string& folder, bool fallback, const Log& log) {
-  std::vector<std::int64_t> updates = list_checkpoints(folder);
-  for (; !updates.empty(); updates.pop_back()) {
-    const std::string path = checkpoint_path(folder, updates.back());
+std::vector<FoundCheckpoint> found_checkpoints(const std::string& folder) {
+  std::vector<FoundCheckpoint> out;
+  std::error_code status;
+  for (fs::directory_iterator it(folder, status), end; !status && it != end; it.increment(status)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(kStep) || name.find(kUnfinished) != name.npos ||
+        name.find(kLeft) != name.npos || !it->is_directory(status))
+      continue;
+    FoundCheckpoint found{.path = it->path().string()};
+    const std::optional<std::int64_t> number = step_number(name);
     try {
-      verify_checkpoint(path);
-      return path;
+      found.update = read_manifest(found.path).clocks.attempts;
+      found.own = number == found.update;
     } catch (const CheckpointError& error) {
-      if (!fallback || updates.size() == 1) throw;
+      if (!number) continue;  // neither name nor content says that it is one
+      found.update = *number;
+      found.damage = error.what();
+    }
+    out.push_back(std::move(found));
+  }
+  std::sort(out.begin(), out.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
+    return std::tie(a.update, a.own, a.path) < std::tie(b.update, b.own, b.path);
+  });
+  return out;
+}
+
+std::string standing_checkpoint(const std::string& path) {
+  fs::path whole = path;
+  if (!whole.has_filename()) whole = whole.parent_path();
+  std::error_code status;
+  if (fs::exists(whole, status)) return path;
+  const std::string start = whole.filename().string() + std::string(kUnfinished);
+  const fs::path parent = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(parent, status), end; !status && it != end; it.increment(status)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(start) && name.ends_with(kOld)) return it->path().string();
+  }
+  return path;
+}
+
+std::string newest_checkpoint(const std::string& folder, bool fallback, const Log& log) {
+  std::vector<FoundCheckpoint> found = found_checkpoints(folder);
+  for (; !found.empty(); found.pop_back()) {
+    try {
+      verify_checkpoint(found.back().path);
+      return found.back().path;
+    } catch (const CheckpointError& error) {
+      if (!fallback || found.size() == 1) throw;
       log.warn("{}: falling back to an older checkpoint", error.what());
     }
   }
@@ -65,6 +153,7 @@ std::string newest_checkpoint(const std::string& folder, bool fallback, const Lo
 
 std::string find_checkpoint(const std::string& path, bool fallback, const Log& log) {
   if (fs::exists(fs::path(path) / "manifest.json")) return path;
+  if (std::string standing = standing_checkpoint(path); standing != path) return standing;
   const std::string newest = newest_checkpoint(path, fallback, log);
   if (newest.empty()) {
     verify_checkpoint(path);  // says what is wrong with it
@@ -74,50 +163,46 @@ std::string find_checkpoint(const std::string& path, bool fallback, const Log& l
 
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_t saved,
                        FileOps& files) {
-  std::vector<std::int64_t> updates = list_checkpoints(folder);
-  std::erase_if(updates, [&](std::int64_t update) {
-    return update > saved ||
-           !fs::exists(fs::path(checkpoint_path(folder, update)) / "manifest.json");
-  });
-  const auto extra = static_cast<std::int64_t>(updates.size()) - keep;
-  std::string fault, where;
-  for (std::int64_t i = 0; i < extra; ++i) {
-    const std::string path = checkpoint_path(folder, updates[static_cast<std::size_t>(i)]);
-    if (files.remove_all(path) == 0 || !fault.empty()) continue;
-    fault = std::strerror(errno);  // of the first; the others may still go
-    where = path;
-  }
-  if (!fault.empty())
-    throw CheckpointError(
-        ErrorText{.what = "cannot remove an old checkpoint: " + fault, .file = where});
+  std::vector<FoundCheckpoint> own = found_checkpoints(folder);
+  std::erase_if(own, [&](const FoundCheckpoint& f) { return !f.own || f.update > saved; });
+  std::vector<std::string> old;
+  const auto extra = static_cast<std::int64_t>(own.size()) - keep;
+  for (std::int64_t i = 0; i < extra; ++i) old.push_back(own[static_cast<std::size_t>(i)].path);
+  if (extra >= 0)
+    for (std::string& path : passed_by(folder, saved)) old.push_back(std::move(path));
+  remove_checkpoints(folder, old, files);
 }
 
-void leave_checkpoints(const std::string& folder, std::int64_t saved, const Log& log,
+void leave_checkpoints(const std::string& folder, std::int64_t update, const Log& log,
                        FileOps& files) {
-  for (const std::int64_t update : list_checkpoints(folder)) {
-    if (update <= saved) continue;
-    const std::string path = checkpoint_path(folder, update);
-    std::string left = path + ".left";
-    for (int n = 2; fs::exists(left); ++n) left = path + ".left" + std::to_string(n);
-    if (files.rename(path, left) != 0)
+  bool any = false;
+  for (const FoundCheckpoint& found : found_checkpoints(folder)) {
+    if (found.update <= update) continue;
+    std::string left = found.path + std::string(kLeft);
+    for (int n = 2; fs::exists(left); ++n)
+      left = found.path + std::string(kLeft) + std::to_string(n);
+    if (files.rename(found.path, left) != 0)
       throw CheckpointError(ErrorText{
-          .what = "cannot rename it to " + left + ": " + std::strerror(errno), .file = path});
-    log.warn("{} is later than the update resumed from: renamed to {}", path, left);
+          .what = "cannot rename it to " + left + ": " + std::strerror(errno), .file = found.path});
+    log.warn("{} is later than the update resumed from: renamed to {}", found.path, left);
+    any = true;
   }
+  if (any && files.sync_directory(folder) != 0)
+    throw CheckpointError(ErrorText{
+        .what = "cannot flush the folder", .found = std::strerror(errno), .file = folder});
 }
 
 void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files) {
-  constexpr std::string_view kMark = ".tmp-", kOld = ".old";
   std::vector<std::string> names;
   std::error_code status;
   for (fs::directory_iterator it(folder, status), end; !status && it != end; it.increment(status)) {
     const std::string name = it->path().filename().string();
-    const std::string base = name.substr(0, name.find(kMark));
+    const std::string base = name.substr(0, name.find(kUnfinished));
     if (base != name && (base == "best" || step_number(base))) names.push_back(name);
   }
   for (const std::string& name : names) {
     const std::string path = (fs::path(folder) / name).string();
-    const fs::path whole = fs::path(folder) / name.substr(0, name.find(kMark));
+    const fs::path whole = fs::path(folder) / name.substr(0, name.find(kUnfinished));
     if (name.ends_with(kOld) && !fs::exists(whole) && files.rename(path, whole.string()) == 0)
       log.warn("{}: taken back, its replacement was not finished", whole.string());
     else if (files.remove_all(path) != 0)

@@ -16,20 +16,37 @@ std::string checkpoint_path(const std::string& folder, std::int64_t update);
 // damaged checkpoint, or somebody's own folder. Other names do not count.
 std::vector<std::int64_t> list_checkpoints(const std::string& folder);
 
-// The path of the newest checkpoint, checked. A damaged one is a CheckpointError, or with
-// `fallback` a warning and the next older one. "" when there is none.
+// A folder step_*, also a renamed or copied one.
+struct FoundCheckpoint {
+  std::string path;
+  std::int64_t update = 0;  // as its manifest says; of the name where that cannot be read
+  std::string damage;       // of the manifest, "" for none
+  bool own = false;         // named step_<update>, with a manifest: what a run may remove
+};
+// Oldest first by update; of equal ones the own one last. What is put aside or unfinished (.left,
+// .tmp-) does not count.
+std::vector<FoundCheckpoint> found_checkpoints(const std::string& folder);
+
+// `path`, or where an interrupted replacement left the content that was there.
+std::string standing_checkpoint(const std::string& path);
+
+// The path of the newest checkpoint by content, checked. A damaged one is a CheckpointError, or
+// with `fallback` a warning and the next older one. "" when there is none.
 std::string newest_checkpoint(const std::string& folder, bool fallback, const Log& log);
 
 // `path` itself when it is a checkpoint, else the newest one in it. Throws CheckpointError.
 std::string find_checkpoint(const std::string& path, bool fallback, const Log& log);
 
-// Removes all but the newest `keep` of those up to update `saved`; later ones stay.
+// Removes all but the newest `keep` of the own ones up to update `saved`; later ones stay. Once so
+// many are there, those put aside by leave_checkpoints() go too when the run has passed them.
+// Each gets a name that counts for nothing before it goes. Throws CheckpointError.
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_t saved,
                        FileOps& files = system_files());
 
-// Renames checkpoints later than update `saved` to step_<update>.left, which no listing counts: a
-// run that was resumed before them has taken another way. Throws CheckpointError.
-void leave_checkpoints(const std::string& folder, std::int64_t saved, const Log& log,
+// Renames checkpoints later than `update` to <name>.left, which no listing counts: a run that is
+// resumed there takes another way. On the disk when it returns, before the run goes on: after a
+// crash the newest is still the one it was resumed from. Throws CheckpointError.
+void leave_checkpoints(const std::string& folder, std::int64_t update, const Log& log,
                        FileOps& files = system_files());
 
 // Removes what killed saves left, `*.tmp-*`, and takes back a folder that one had moved aside. Call

@@ -180,6 +180,8 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
                                          : std::string("\"kind\" is of type ") + kind->type_name());
     check_format(json, path);
     check_checksum(json, path);
+    if (sealed(text) != text)  // white space, or a key twice: no checksum shows these
+      damaged("other text than this program writes", path);
     out.versions = json.at("versions").get<std::map<std::string, std::string>>();
     out.rule = json.at("optimizer").get<std::string>();
     out.seed = json.at("seed").get<std::uint64_t>();

@@ -2,6 +2,7 @@
 #include "belfry/towers/checkpoint/checkpoint.h"
 
 #include "belfry/core/units.h"
+#include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/folder.h"
 #include "belfry/towers/score.h"
 #include "belfry/towers/trainer.h"
@@ -18,6 +19,7 @@ class CheckpointHook : public Hook {
   void declare(Schema& schema) override {
     schema.key("every", every_, {.period = true, .help = "how often a checkpoint is saved"})
         .key("keep", keep_, {.min = 1, .max = 1e9, .help = "newest checkpoints kept"})
+        .key("sync", sync_, {.help = "training waits until a checkpoint is on the disk"})
         .key("best", best_, {.help = "also keep the best by validation, in the folder 'best'"});
     score_.declare(schema);
   }
@@ -30,9 +32,8 @@ class CheckpointHook : public Hook {
   }
   void on_start(TrainRun& run) override {
     saved_ = run.resumed ? run.result.update : -1;
-    later_ = run.resumed;
-    if (!run.options.output.empty())
-      clean_checkpoints(run.options.output, run.log(), *run.options.files);
+    if (run.resumed && !run.options.output.empty())
+      leave_checkpoints(run.options.output, saved_, run.log(), *run.options.files);
   }
   void on_update(TrainRun& run, const Report&) override {
     if (run.due(period_)) save(run);
@@ -42,11 +43,18 @@ class CheckpointHook : public Hook {
   }
   void on_validation(TrainRun& run, const EvalReport& report) override {
     if (!best_ || run.options.output.empty() || !score_.improve(score_.value(report))) return;
-    Checkpoint(run.options.output + "/best", run.group, *run.options.files).save(state_of(run));
+    write(run, run.options.output + "/best", {});
     run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best,
                    run.result.update);
   }
-  void on_end(TrainRun& run) override { save(run); }
+  void on_end(TrainRun& run) override {
+    if (const std::string fault = run.group.background().wait_quietly(); !fault.empty()) {
+      run.log().warn("{}", fault);
+      saved_ = -1;  // the last save of the run is the answer to it
+    }
+    sync_ = true;
+    save(run);
+  }
   HookState state() const override { return {{"best", score_.best}}; }
   void restore(const HookState& saved) override {
     if (const auto best = saved.find("best"); best != saved.end()) score_.best = best->second;
@@ -68,25 +76,31 @@ class CheckpointHook : public Hook {
   void save(TrainRun& run) {
     if (run.options.output.empty() || run.result.update == saved_) return;
     const std::string& folder = run.options.output;
-    FileOps& files = *run.options.files;
-    Checkpoint(checkpoint_path(folder, run.result.update), run.group, files).save(state_of(run));
     saved_ = run.result.update;
-    try {  // the new one is safe: what goes wrong with others is no reason to end the run
-      if (later_) leave_checkpoints(folder, saved_, run.log(), files);
-      later_ = false;
-      prune_checkpoints(folder, keep_, saved_, files);
-    } catch (const CheckpointError& error) {
-      run.log().warn("{}", error.what());
-    }
+    const auto prune = [folder, keep = keep_, saved = saved_, log = run.log(),
+                        files = run.options.files] {
+      try {  // the new one is safe: what goes wrong with others is no reason to end the run
+        prune_checkpoints(folder, keep, saved, *files);
+      } catch (const CheckpointError& error) {
+        log.warn("{}", error.what());
+      }
+    };
+    write(run, checkpoint_path(folder, saved_), prune);
+  }
+  void write(TrainRun& run, const std::string& path, const std::function<void()>& then) const {
+    Checkpoint checkpoint(path, run.group, *run.options.files);
+    if (!sync_) return checkpoint.save_async(state_of(run), then);
+    checkpoint.save(state_of(run));
+    if (then) then();
   }
 
   std::string every_ = "1e";
   std::int64_t keep_ = 3;
+  bool sync_ = false;
   bool best_ = true;
   BestScore score_;
   Period period_;
   std::int64_t saved_ = -1;  // update of the newest one
-  bool later_ = false;       // there may be later ones, of the run before it was resumed
 };
 
 }  // namespace

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Comparing the replicas' parameters before an update. Every update writes all of a replica again,
+// from the slices' owners: what differs here has changed since the last update, or every time.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "belfry/core/checksum.h"
+#include "belfry/core/error.h"
+#include "belfry/towers/group_internal.h"
+
+namespace belfry {
+namespace {
+
+using Hashes = std::vector<std::uint64_t>;  // one a variable, flat order
+
+Hashes hashes_of(Tower& tower, const FlatIndex& index) {
+  Device& device = tower.device();
+  device.bind_thread();
+  const float* flat = tower.mover().parameters();
+  std::vector<float> copy;
+  if (!device.host_memory()) {
+    copy.resize(index.elements());
+    device.main().copy(copy.data(), flat, copy.size() * sizeof(float));
+    flat = copy.data();
+  }
+  device.synchronize();
+  if (copy.empty()) {
+    Touches read;
+    read.reads(flat, index.elements() * sizeof(float));
+    device.main().host_access(read);
+  }
+  Hashes out;
+  for (const FlatVariable& v : index.variables())
+    out.push_back(checksum(std::as_bytes(std::span(flat + v.offset, v.size))));
+  return out;
+}
+
+// The hash most towers have; of several, that of the lowest tower.
+std::uint64_t common_hash(const std::vector<Hashes>& all, std::size_t v) {
+  std::map<std::uint64_t, int> count;
+  for (const Hashes& h : all) ++count[h[v]];
+  std::uint64_t out = all[0][v];
+  for (const Hashes& h : all)
+    if (count[h[v]] > count[out]) out = h[v];
+  return out;
+}
+
+// The same on every tower: a pure function of what was exchanged. "" when all agree.
+std::string difference(const std::vector<Hashes>& all, const FlatIndex& index, std::string& who) {
+  for (std::size_t v = index.variables().size(); v-- > 0;) {  // construction order
+    const std::uint64_t common = common_hash(all, v);
+    int several = 0;
+    for (std::size_t t = 0; t < all.size(); ++t)
+      if (all[t][v] != common) who += (several++ == 0 ? "" : ", ") + std::to_string(t);
+    if (several == 0) continue;
+    who = (several == 1 ? "tower " : "towers ") + who;
+    return index.variables()[v].name;
+  }
+  return "";
+}
+
+}  // namespace
+
+void TowerGroupBase::Impl::check_replicas() {
+  const std::int64_t every = shared.options.check_replicas;
+  const bool replicated = shared.options.variables == Variables::replicated;
+  if (!replicated || towers.size() < 2 || every <= 0 || attempts == 0 || attempts % every != 0)
+    return;
+  std::vector<std::string> variable(towers.size()), who(towers.size());
+  on_towers(true, [&](int t) {
+    const auto k = static_cast<std::size_t>(t);
+    const Hashes mine = hashes_of(*towers[k], shared.plan.index);
+    std::vector<Hashes> all;
+    for (const auto& bytes : transport->control(t).all_gather(std::as_bytes(std::span(mine)))) {
+      all.emplace_back(bytes.size() / sizeof(std::uint64_t));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+      if (all.back().size() != mine.size())
+        throw CommError(ErrorText{.what = "replica hashes of another number of variables",
+                                  .found = std::to_string(all.back().size()),
+                                  .expected = std::to_string(mine.size())});
+    }
+    variable[k] = difference(all, shared.plan.index, who[k]);
+  });
+  if (variable[0].empty()) return;
+  dead = true;
+  throw DeviceError(
+      ErrorText{.what = "the replicas' parameters differ, first in variable " + variable[0],
+                .found = "other values on " + who[0],
+                .expected = "the same bits on every tower",
+                .fix = "memory or a device is at fault; resume from a checkpoint of update " +
+                       std::to_string(attempts - every) + " or before, on other hardware",
+                .rank = 0,
+                .update = attempts});
+}
+
+}  // namespace belfry
