@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ranges that operations declare are complete: on devices where all else is hidden from them
-// they give the same bits. Removing any one range makes one of these tests fail.
+// The ranges of device memory that operations declare are complete: on devices where all else is
+// hidden from them they give the same bits. Tables in host memory are not hidden.
 #include "belfry/allreduce/average_gradients.h"
 #include "belfry/device/cpu/cpu_device.h"
 #include "belfry/tests/contract/op_runs.h"
