@@ -46,6 +46,14 @@ std::string multiplier_fault(const Optimizer& o) {
   return "";
 }
 
+// In strict mode each is a gradient of its own with a place in every tower's tables.
+std::string leaves_fault(const Optimizer& o) {
+  constexpr std::int64_t kMost = 65536;
+  if (o.reduce != ReduceMode::strict || o.virtual_shards * o.accumulate <= kMost) return {};
+  return "strict: virtual_shards x accumulate is " +
+         std::to_string(o.virtual_shards * o.accumulate) + ", at most " + std::to_string(kMost);
+}
+
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view text) {
@@ -163,6 +171,7 @@ void declare_values(Schema& schema, Optimizer& o) {
              {.min = 1, .max = 1e6, .help = "micro-batches a tower (strict: a virtual shard)"});
   schema.key("virtual_shards", o.virtual_shards,
              {.min = 1, .max = 64, .help = "strict: parts of a batch; the most towers"});
+  schema.rule([&o] { return leaves_fault(o); });
   schema.rule([&o] { return clip_fault(o); });
   schema.rule([&o] { return decay_fault(o); });
   schema.rule([&o] { return multiplier_fault(o); });

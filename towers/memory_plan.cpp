@@ -7,6 +7,8 @@
 #include <fstream>
 #include <limits>
 
+#include "belfry/allreduce/leaf_plan.h"
+#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/core/error.h"
 
 namespace belfry {
@@ -71,8 +73,15 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
   for (const std::string& state : optimizer.rule->state_names())
     out.lines.push_back({state, bytes, 1});
   if (optimizer.ema > 0) out.lines.push_back({"ema", bytes, 1});
-  out.lines.push_back({"gradient", bytes, towers});
-  if (towers > 1) out.lines.push_back({"mean", bytes, 1});
+  const bool strict = optimizer.reduce == ReduceMode::strict;
+  const LeafPlan leaves = strict ? plan_strict(towers, static_cast<int>(optimizer.virtual_shards),
+                                               static_cast<int>(optimizer.accumulate))
+                                 : plan_towers(towers);
+  const bool several = optimizer.units(towers) > towers || strict;
+  out.lines.push_back({"gradient", bytes, towers * leaves.slots});
+  if (several && (optimizer.needs_squares() || optimizer.statistics != Statistics::none))
+    out.lines.push_back({"squares of units", bytes, towers * (leaves.slots + (strict ? 0 : 1))});
+  if (towers > 1 || several) out.lines.push_back({"mean", bytes, 1});
   if (optimizer.statistics == Statistics::squares || optimizer.rule->wants_squares())
     out.lines.push_back({"square", bytes, 1});
   return out;

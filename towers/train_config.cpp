@@ -42,9 +42,6 @@ void bind_top(Document& document, TrainConfig& c) {
       .key("variables", c.variables,
            {.choices = {"shared", "replicated"},
             .help = "one copy of the parameters, or one a tower"})
-      .key("mode", c.mode,
-           {.choices = {"repeatable", "fast"},
-            .help = "repeatable: same layout, same bits; on threads fast is the same"})
       .key("check_replicas", c.check_replicas,
            {.min = 0,
             .max = 1e9,

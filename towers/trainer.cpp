@@ -52,6 +52,15 @@ void log_layout(const TrainRun& run, const Manifest& saved, const std::string& p
     run.log().warn("towers {} -> {}, global batch {} -> {}: progress is kept in rows", saved.towers,
                    towers, before, now);
   }
+  const Optimizer& o = run.group.optimizer();
+  const auto mode = [](std::int64_t shards) {
+    return shards == 0 ? std::string("not strict")
+                       : "strict with " + std::to_string(shards) + " virtual shards";
+  };
+  const std::int64_t shards = o.reduce == ReduceMode::strict ? o.virtual_shards : 0;
+  if (saved.virtual_shards != shards)
+    run.log().warn("reduce: {} -> {}: sums are rounded in another order",
+                   mode(saved.virtual_shards), mode(shards));
   if (saved.seed != run.group.context().seed())
     run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed,
                    run.group.context().seed());

@@ -51,7 +51,9 @@ class CpuDevice : public Device {
   int threads() const noexcept override { return threads_; }
   void set_threads(int threads) override {
     threads_ = threads;
-    main_ = CpuDevice::stream(0);
+    static_cast<CpuStream*>(main_.get())->set_threads(threads);
+    if (executor_ == Executor::threaded)  // its worker has its own setting
+      main_->run({}, [threads] { bind_cpu_thread(threads); });
   }
   bool host_memory() const noexcept override { return true; }
   void synchronize() override { main_->synchronize(); }

@@ -45,6 +45,7 @@ class CpuStream : public Stream {
  public:
   CpuStream(DeviceId device, int threads) : device_(device), threads_(threads) {}
   DeviceId device() const noexcept override { return device_; }
+  void set_threads(int threads) noexcept { threads_ = threads; }
   void* native() const noexcept override { return nullptr; }
   void copy(void* dst, const void* src, std::size_t bytes) override;
   void fill(void* dst, int byte, std::size_t bytes) override;

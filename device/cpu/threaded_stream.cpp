@@ -48,7 +48,7 @@ class ThreadedEvent : public CpuEvent {
 class ThreadedStream : public QueuedStream {
  public:
   ThreadedStream(DeviceId device, int threads)
-      : QueuedStream(device, threads), worker_([this] { work(); }) {}
+      : QueuedStream(device, threads), worker_([this, threads] { work(threads); }) {}
   ~ThreadedStream() override {
     {
       const std::lock_guard lock(mutex_);
@@ -99,8 +99,8 @@ class ThreadedStream : public QueuedStream {
   }
 
  private:
-  void work() {
-    bind_cpu_thread(threads());
+  void work(int threads) {
+    bind_cpu_thread(threads);
     std::unique_lock lock(mutex_);
     for (;;) {
       change_.wait(lock, [this] { return stop_ || !queue_.empty(); });

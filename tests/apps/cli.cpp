@@ -134,7 +134,7 @@ TEST_CASE(
       {"checkpoint.keep=0", "checkpoint.keep"},
       {"batch=9223372036854775808", "batch"},
       {"batch=9223372036854775807", "batch"},
-      {"mode=strict", "mode"},
+      {"optimizer.reduce=exact", "optimizer.reduce"},
       {"model.name=mlpp", "did you mean 'mlp'"},
       {"data.name=cvs", "'csv'"},
       {"model.dropout=1.0", "model.dropout"},

@@ -213,7 +213,9 @@ std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunSt
   manifest.rule = group.optimizer().rule->name();
   manifest.seed = group.context().seed();
   manifest.towers = group.context().towers();
-  manifest.threads_per_tower = group.context().options().threads_per_tower;
+  manifest.threads_per_tower = group.context().device(0).threads();
+  const Optimizer& o = group.optimizer();
+  manifest.virtual_shards = o.reduce == ReduceMode::strict ? o.virtual_shards : 0;
   manifest.clocks = group.clocks();
   manifest.run = run;
   return out;

@@ -164,6 +164,7 @@ std::string Manifest::text() const {
                      {"seed", seed},
                      {"towers", towers},
                      {"threads_per_tower", threads_per_tower},
+                     {"virtual_shards", virtual_shards},
                      {"clocks", clocks_json(clocks)},
                      {"run", run_json(run)},
                      {"files", list}};
@@ -187,6 +188,7 @@ Manifest Manifest::parse(const std::string& text, const std::string& path) {
     out.seed = json.at("seed").get<std::uint64_t>();
     out.towers = count(json, "towers", path);
     out.threads_per_tower = count(json, "threads_per_tower", path);
+    if (json.contains("virtual_shards")) out.virtual_shards = count(json, "virtual_shards", path);
     out.clocks = clocks_from(json.at("clocks"), path);
     out.run = run_from(json.at("run"), path);
     for (const Json& f : json.at("files"))

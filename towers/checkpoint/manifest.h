@@ -37,6 +37,7 @@ struct Manifest {
   std::uint64_t seed = 0;
   std::int64_t towers = 1;
   std::int64_t threads_per_tower = 1;
+  std::int64_t virtual_shards = 0;  // with reduce = "strict"; 0: another mode
   GroupClocks clocks;
   RunState run;
   std::vector<FileRecord> files;
