@@ -1,22 +1,69 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/tests/sim/engine.h"
 
+#include <cstdlib>
+#include <map>
+
 #include "belfry/tests/catch.h"
 
 using namespace belfry;
 using namespace belfry::sim;
 
+namespace {
+
+// Orders of execution tried: 50, or $BELFRY_SIM_SEEDS.
+std::uint64_t seeds() {
+  const char* set = std::getenv("BELFRY_SIM_SEEDS");
+  return set == nullptr ? 50 : std::strtoull(set, nullptr, 10);
+}
+
+}  // namespace
+
 TEST_CASE("under any order of execution a run gives the bits of the plain one") {
+  std::uint64_t runs = 0, operations = 0;
   for (const int towers : {4, 8})
     for (const Run& run : all_runs(towers)) {
       const Outcome want = run_plain(run);
       REQUIRE(want.error.empty());
-      for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      for (std::uint64_t seed = 1; seed <= seeds(); ++seed, ++runs) {
         const Outcome got = run_simulated(run, {.seed = seed});
         INFO(run.label << ", " << towers << " towers, seed " << seed);
         CHECK(got.error.empty());
         CHECK(got.reports == std::vector<std::string>{});
         CHECK(got == want);
+        operations += got.operations;
       }
     }
+  WARN(runs << " runs under " << seeds() << " seeds, " << operations << " operations");
+}
+
+TEST_CASE("queues with a thread each give the bits of the plain run") {
+  for (const int towers : {2, 8})
+    for (const Run& run : all_runs(towers)) {
+      if (run.way == Way::collectives) continue;  // of the simulator only
+      const Outcome want = run_plain(run);
+      REQUIRE(want.error.empty());
+      INFO(run.label << ", " << towers << " towers");
+      CHECK(run_plain(run, Executor::threaded) == want);
+      CHECK(run_plain(run, Executor::lazy) == want);
+    }
+}
+
+TEST_CASE("the exchange of the first bucket runs under the backward pass, by virtual time") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Run run = all_runs(4)[0];
+    for (const Run& r : all_runs(4))
+      if (r.label == "guard, collectives") run = r;
+    REQUIRE(run.way == Way::collectives);
+    run.updates = 1;
+    const Outcome out = run_simulated(run, {.seed = seed, .trace = true});
+    REQUIRE(out.error.empty());
+    double exchange = -1, backward_end = -1;
+    for (const Traced& t : out.trace) {
+      if (t.what.find("exchange 2 bucket 0 update 1 of member 0") == 0) exchange = t.begin;
+      if (t.queue == "cpu:0 main" && t.what.find("tanh_backward") == 0) backward_end = t.end;
+    }
+    REQUIRE(exchange > 0);
+    CHECK(exchange < backward_end);  // the first layer's backward follows
+  }
 }
