@@ -54,7 +54,7 @@ TEST_CASE("each wait of the engine dropped in turn is reported under every seed"
             [](SchedulerOptions& o) -> Nth& { return o.drop_wait; }) == std::vector<std::string>{});
 }
 
-TEST_CASE("each synchronize of the engine dropped in turn is reported under every seed") {
+TEST_CASE("each synchronize of the engine dropped in turn is reported under every seed", "[slow]") {
   for (const Way way : {Way::shared, Way::collectives})
     CHECK(sweep(
               way, "synchronize", [](const Outcome& o) { return o.syncs; },
@@ -62,7 +62,7 @@ TEST_CASE("each synchronize of the engine dropped in turn is reported under ever
           std::vector<std::string>{});
 }
 
-TEST_CASE("each call failed in turn ends in one typed error, never in a hang") {
+TEST_CASE("each call failed in turn ends in one typed error, never in a hang", "[slow]") {
   std::uint64_t failed = 0, silent = 0;
   std::map<std::string, int> kinds;
   for (const Way way : {Way::shared, Way::replicated, Way::collectives}) {

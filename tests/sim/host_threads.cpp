@@ -23,9 +23,9 @@ HostThreads::~HostThreads() {
 
 int HostThreads::add() {
   threads_.push_back(std::make_unique<Thread>(next_agent_()));
-  const int t = static_cast<int>(threads_.size()) - 1;
-  threads_.back()->os = std::thread([this, t] { work(t); });
-  return t;
+  // By reference: without the baton a thread may not look at the list, which grows.
+  threads_.back()->os = std::thread([this, &thread = *threads_.back()] { work(thread); });
+  return static_cast<int>(threads_.size()) - 1;
 }
 
 void HostThreads::start(int t, std::function<void()> body) {
@@ -49,8 +49,7 @@ void HostThreads::end(int t) {
   thread.os.join();
 }
 
-void HostThreads::work(int t) {
-  Thread& thread = *threads_[static_cast<std::size_t>(t)];
+void HostThreads::work(Thread& thread) {
   for (;;) {
     thread.go.acquire();
     if (quit_ || !thread.body) return;
