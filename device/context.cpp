@@ -53,7 +53,7 @@ Context::~Context() = default;
 
 std::string Context::describe() const {
   return fmt::format("{} tower{} on cpu, {} thread{} each", towers(), towers() == 1 ? "" : "s",
-                     options_.threads_per_tower, options_.threads_per_tower == 1 ? "" : "s");
+                     device(0).threads(), device(0).threads() == 1 ? "" : "s");
 }
 
 }  // namespace belfry

@@ -9,6 +9,7 @@
 #include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
 #include "belfry/towers/group_internal.h"
+#include "belfry/towers/memory_plan.h"
 
 namespace belfry {
 
@@ -31,17 +32,9 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
     throw ConfigError(ErrorText{.what = "rule " + s.optimizer.rule->name() + " has too many states",
                                 .found = std::to_string(plan.states),
                                 .expected = "at most " + std::to_string(kMaxStates)});
-  const bool strict = s.optimizer.reduce == ReduceMode::strict;
-  const int shards = static_cast<int>(s.optimizer.virtual_shards);
-  if (strict && plan.towers > shards)
-    throw ConfigError(ErrorText{.what = "reduce = \"strict\"",
-                                .found = std::to_string(plan.towers) + " towers, " +
-                                         std::to_string(shards) + " virtual shards",
-                                .expected = "at most as many towers as virtual shards",
-                                .fix = "use fewer towers or set virtual_shards"});
-  plan.leaves = strict ? plan_strict(plan.towers, shards, static_cast<int>(s.optimizer.accumulate))
-                       : plan_towers(plan.towers);
-  const bool several = s.optimizer.accumulate > 1 || (strict && shards > 1);
+  plan.leaves = leaf_plan(s.optimizer, plan.towers);
+  const bool strict = plan.leaves.strict;
+  const bool several = s.optimizer.accumulate > 1 || (strict && plan.leaves.shards > 1);
   plan.keep_squares =
       s.optimizer.statistics == Statistics::squares || s.optimizer.rule->wants_squares();
   plan.unit_squares =

@@ -59,6 +59,17 @@ double MemoryPlan::total() const {
   return out;
 }
 
+LeafPlan leaf_plan(const Optimizer& o, int towers) {
+  if (o.reduce != ReduceMode::strict) return plan_towers(towers);
+  if (towers > o.virtual_shards)
+    throw ConfigError(ErrorText{.what = "reduce = \"strict\"",
+                                .found = std::to_string(towers) + " towers, " +
+                                         std::to_string(o.virtual_shards) + " virtual shards",
+                                .expected = "at most as many towers as virtual shards",
+                                .fix = "use fewer towers or set virtual_shards"});
+  return plan_strict(towers, static_cast<int>(o.virtual_shards), static_cast<int>(o.accumulate));
+}
+
 MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int towers,
                        Variables variables) {
   MemoryPlan out;
@@ -73,9 +84,7 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
     out.lines.push_back({state, bytes, 1});
   if (optimizer.ema > 0) out.lines.push_back({"ema", bytes, 1});
   const bool strict = optimizer.reduce == ReduceMode::strict;
-  const LeafPlan leaves = strict ? plan_strict(towers, static_cast<int>(optimizer.virtual_shards),
-                                               static_cast<int>(optimizer.accumulate))
-                                 : plan_towers(towers);
+  const LeafPlan leaves = leaf_plan(optimizer, towers);
   const bool several = optimizer.units(towers) > towers || strict;
   out.lines.push_back({"gradient", bytes, towers * leaves.slots});
   if (several && (optimizer.needs_squares() || optimizer.statistics != Statistics::none))

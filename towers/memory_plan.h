@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/allreduce/mover.h"
 #include "belfry/autodiff/module.h"
 #include "belfry/optim/optimizer.h"
@@ -24,6 +25,9 @@ struct MemoryPlan {
   std::vector<Line> lines;
   double total() const;  // bytes
 };
+
+// How towers share the backward passes. Throws ConfigError with more towers than virtual shards.
+LeafPlan leaf_plan(const Optimizer& optimizer, int towers);
 
 MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int towers,
                        Variables variables);

@@ -14,17 +14,22 @@ void print_memory(CliContext& context, const MemoryPlan& plan) {
   context.print("memory plan, without activations:\n");
   for (const MemoryPlan::Line& line : plan.lines)
     context.print("  {:<12} {:9.2f} MiB{}\n", line.kind, mebibytes(line.bytes),
-                  line.copies > 1 ? fmt::format(" x {} towers", line.copies) : "");
+                  line.copies > 1 ? fmt::format(" x {}", line.copies) : "");
   context.print("  {:<12} {:9.2f} MiB\n", "total", mebibytes(plan.total()));
 }
 
 void print_shards(CliContext& context, TrainSession& session) {
   const Loader& loader = session.loader();
-  const std::int64_t towers = session.context().towers(), batch = loader.options().batch;
-  const auto shards = [towers](std::int64_t rows) {
+  const std::int64_t batch = loader.options().batch;
+  const LeafPlan plan = leaf_plan(session.config().optimizer, session.context().towers());
+  const auto shards = [&plan](std::int64_t rows) {
     std::string out;
-    for (std::int64_t t = 0; t < towers; ++t)
-      out += (t == 0 ? "" : " ") + std::to_string(rows / towers + (t < rows % towers ? 1 : 0));
+    for (int t = 0; t < plan.towers; ++t) {
+      const RowPart first = part_of(rows, plan.first_shard(t), plan.shards);
+      const RowPart last =
+          part_of(rows, plan.first_shard(t) + plan.shard_count(t) - 1, plan.shards);
+      out += (t == 0 ? "" : " ") + std::to_string(last.first + last.count - first.first);
+    }
     return out;
   };
   const std::int64_t full = std::min(batch, loader.rows_per_epoch()),
