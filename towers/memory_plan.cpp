@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "belfry/allreduce/leaf_plan.h"
-#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/core/error.h"
 
 namespace belfry {

@@ -11,7 +11,7 @@ TEST_CASE("under any order of execution a run gives the bits of the plain one") 
     for (const Run& run : all_runs(towers)) {
       const Outcome want = run_plain(run);
       REQUIRE(want.error.empty());
-      for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
         const Outcome got = run_simulated(run, {.seed = seed});
         INFO(run.label << ", " << towers << " towers, seed " << seed);
         CHECK(got.error.empty());

@@ -46,6 +46,9 @@ class SimStream : public QueuedStream {
 };
 
 // The scheduler that hears of memory given back to the heap, or none.
+// `usual`, or fewer if $BELFRY_SIM_SEEDS says so.
+std::uint64_t seeds(std::uint64_t usual);
+
 void watch_heap(Scheduler* scheduler);
 
 std::vector<Range> ranges_of(const Touches& touches);
