@@ -48,7 +48,6 @@ class SlicedMover : public Mover {
     updated_ = device.event();
     gathered_ = device.event();
     make_tables(leaves.sources.size());
-    device.main().synchronize();
   }
   ~SlicedMover() override {
     try {
@@ -79,7 +78,11 @@ class SlicedMover : public Mover {
   }
 
   void begin_exchange(const std::vector<char>& takes_part) override {
-    for (std::size_t b = 0; b < slices_.size(); ++b)
+    for (std::size_t b = 0; b < slices_.size(); ++b) {
+      device_.main().host_access(
+          Touches()
+              .writes(sources_[b].data(), takes_part.size() * sizeof(float*))
+              .writes(squares_in_[b].data(), takes_part.size() * sizeof(float*)));
       for (std::size_t k = 0; k < takes_part.size(); ++k) {
         const LeafSource& s = plan_.leaves.sources[k];
         const auto source = [&](std::vector<Tensor>& own, Tensor& in) -> const float* {
@@ -90,6 +93,7 @@ class SlicedMover : public Mover {
         sources_[b][k] = source(gradients_, received_);
         if (plan_.unit_squares) squares_in_[b][k] = source(unit_squares_, received_squares_);
       }
+    }
   }
 
   void bucket_ready(int bucket) override {
@@ -110,13 +114,17 @@ class SlicedMover : public Mover {
   bool any_failed() const override { return failed_; }
 
   const SegmentStats* gather_statistics() override {
-    device_.main().record(*updated_);
-    stream_->wait(*updated_);
-    comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(),
-                     static_cast<std::size_t>(stats_.size()), Reduce::sum,
-                     {kStatistics, -1, update_});
-    stream_->record(*gathered_);
-    device_.main().wait(*gathered_);
+    if (plan_.statistics) {
+      device_.main().record(*updated_);
+      stream_->wait(*updated_);
+      comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(),
+                       static_cast<std::size_t>(stats_.size()), Reduce::sum,
+                       {kStatistics, -1, update_});
+      stream_->record(*gathered_);
+      device_.main().wait(*gathered_);
+    } else if (owned_ == 0) {
+      device_.main().wait(*moved_[0]);  // no fold has waited for the records of all towers
+    }
     const std::byte mine{static_cast<unsigned char>(failed_ ? 1 : 0)};
     for (const auto& theirs : control_.all_gather({&mine, 1}))
       failed_ = failed_ || theirs.at(0) != std::byte{0};
@@ -131,18 +139,11 @@ class SlicedMover : public Mover {
   }
 
   void finish(bool updated) override {
-    if (!updated) return;
-    device_.main().record(*updated_);
-    stream_->wait(*updated_);
-    for (std::size_t b = 0; b < slices_.size(); ++b) {
-      const float* mine = param_.data<float>() + slices_[b].first * kBlock;
-      move(
-          b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
-          [&](int p) { return param_.data<float>() + slice(b, p).first * kBlock; },
-          [&](int p) { return slice(b, p).blocks; });
-    }
+    if (updated) gather_parameters();
+    // On the device: the next forward reads the parameters, and writes the gradients that were
+    // sent.
     stream_->record(*gathered_);
-    device_.main().wait(*gathered_);  // on the device: the next forward reads them
+    device_.main().wait(*gathered_);
   }
 
   void read(FlatArray what, int k, float* whole) override {
@@ -197,6 +198,18 @@ class SlicedMover : public Mover {
       std::vector<float*> s;
       for (Tensor& t : states_) s.push_back(t.data<float>() + compact_[b]);
       state_tables_.push_back(std::move(s));
+    }
+  }
+
+  void gather_parameters() {
+    device_.main().record(*updated_);
+    stream_->wait(*updated_);
+    for (std::size_t b = 0; b < slices_.size(); ++b) {
+      const float* mine = param_.data<float>() + slices_[b].first * kBlock;
+      move(
+          b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
+          [&](int p) { return param_.data<float>() + slice(b, p).first * kBlock; },
+          [&](int p) { return slice(b, p).blocks; });
     }
   }
 

@@ -75,6 +75,7 @@ void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
   s.fold.squares = o.needs_squares() || o.statistics != Statistics::none;
   s.fold.statistics =
       o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
+  s.plan.statistics = s.fold.statistics;
   s.fused = !s.fold.statistics && s.options.variables == Variables::shared;
   // Clipping in place would hide an infinite gradient from the error's search for it.
   s.plan.mean_in_place =
@@ -126,8 +127,8 @@ void TowerGroupBase::Impl::initialize() {
     initial_values(f.name, v->init(), shared.context->seed(), v->shape().size(),
                    flat.data() + f.offset);
   }
+  if (shared.plan.ema) set_whole(FlatArray::ema, 0, std::vector<float>(flat));
   set_whole(FlatArray::parameter, 0, flat);
-  if (shared.plan.ema) set_whole(FlatArray::ema, 0, flat);
 }
 
 void TowerGroupBase::Impl::require_alive() const {

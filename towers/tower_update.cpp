@@ -180,7 +180,6 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     while (!fused && mover_->next_update(work)) apply(work);
   }
   mover_->finish(updates);
-  device_.synchronize();
 }
 
 // On the error path only: which of this tower's variables carry non-finite numbers.
@@ -252,9 +251,7 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   const Batch batch = on_device(shard);
   const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows});
   step.tower = index_;
-  const Loss loss = fn(*module_, batch, step);
-  device_.synchronize();
-  return loss;
+  return fn(*module_, batch, step);
 }
 
 void Tower::drain() noexcept {

@@ -110,7 +110,7 @@ void program(int t, Communicator& c, Device& d, Expect& expect) {
 TEST_CASE("collectives move the right bytes under every order, with nothing unordered") {
   for (const bool simulated : {false, true})
     for (const int n : {1, 2, 4, 8})
-      for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      for (std::uint64_t seed = 1; seed <= seeds(100); ++seed) {
         Group g(n, {.seed = seed}, simulated);
         Expect expect;
         const std::string error =
@@ -134,12 +134,12 @@ TEST_CASE("every wait of the threads communicator is needed: dropped, it is repo
     std::vector<std::string> missed;
     for (const auto& [device, waits] : run(n, {}).first)
       for (std::uint64_t k = 1; k <= waits; ++k, ++dropped)
-        for (std::uint64_t seed = 1; seed <= 20; ++seed)
+        for (std::uint64_t seed = 1; seed <= seeds(20); ++seed)
           if (run(n, {.seed = seed, .drop_wait = {device, k}}).second == 0)
             missed.push_back("member " + std::to_string(device) + ", wait " + std::to_string(k) +
                              ", seed " + std::to_string(seed));
-    WARN("threads communicator, " << n << " members: " << dropped
-                                  << " waits dropped in turn under 20 seeds");
+    WARN("threads communicator, " << n << " members: " << dropped << " waits dropped in turn under "
+                                  << seeds(20) << " seeds");
     CHECK(dropped > 0);
     CHECK(missed == std::vector<std::string>{});
   }
@@ -147,7 +147,7 @@ TEST_CASE("every wait of the threads communicator is needed: dropped, it is repo
 
 TEST_CASE("mismatched collectives are one CommError on every member, never a hang") {
   for (const bool simulated : {false, true})
-    for (std::uint64_t seed = 1; seed <= 100; ++seed)
+    for (std::uint64_t seed = 1; seed <= seeds(100); ++seed)
       for (int fault = 0; fault < 4; ++fault) {
         Group g(4, {.seed = seed}, simulated);
         const std::string error = g.run([&](int t, Communicator& c, Device& d) {
@@ -171,7 +171,7 @@ TEST_CASE("mismatched collectives are one CommError on every member, never a han
 
 TEST_CASE("a member that leaves a collective out is found as a deadlock with the blocked heads") {
   for (const bool simulated : {false, true})
-    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds(100); ++seed) {
       Group g(4, {.seed = seed}, simulated);
       const std::string error = g.run([&](int t, Communicator& c, Device& d) {
         Tensor a = floats(d, 4), all = floats(d, 16);

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct Outcome {
   std::vector<std::string> reports;
   std::string failed_call;
   std::uint64_t calls = 0, operations = 0;
-  std::map<int, std::uint64_t> waits, syncs;  // by device
+  std::map<int, std::uint64_t> waits, syncs;                       // by device
+  std::set<std::pair<int, std::uint64_t>> idle_waits, idle_syncs;  // that order nothing new
   double critical_path = 0;
   std::vector<Traced> trace;
   bool operator==(const Outcome& o) const {

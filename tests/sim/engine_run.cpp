@@ -68,7 +68,7 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
     out.losses.push_back(report.loss());
     if (run.evaluate) out.losses.push_back(evaluated(5, 3));
   }
-  out.losses.push_back(evaluated(run.towers, run.towers));  // every tower's parameters
+  out.losses.push_back(evaluated(24, 24));  // every tower's parameters, also when shards are fixed
   out.hash = group.parameter_hash();
 }
 
@@ -126,6 +126,8 @@ Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options)
   out.calls = s.calls();
   out.waits = s.waits();
   out.syncs = s.syncs();
+  out.idle_waits = s.idle_waits();
+  out.idle_syncs = s.idle_syncs();
   out.operations = s.operations();
   out.critical_path = s.critical_path();
   out.trace = s.trace();
@@ -183,7 +185,8 @@ std::vector<Run> all_runs(int towers) {
       o.strict(towers == 8 ? 9 : 8).accumulating(2);
       o.guard = false;
     });
-    add("empty towers, no prefetch", [](Optimizer&) {})->batch = 2;
+    add("empty towers, no prefetch, evaluation", [](Optimizer&) {})->batch = 2;
+    out.back().evaluate = true;
     out.back().prefetch = 0;
   }
   return out;

@@ -40,6 +40,7 @@ struct Operation {
   std::shared_ptr<Rendezvous> rendezvous{};  // collective
   VectorClock host{};                        // of the scheduler: what its issuer knew
   double issued = 0;
+  std::uint64_t number = 0;  // wait: on its device
 };
 
 // The n-th call of a kind on a device's streams, the same under every seed; none when n is 0.

@@ -176,6 +176,12 @@ std::vector<Range> ranges_of(const Touches& touches) {
   return out;
 }
 
+std::uint64_t seeds(std::uint64_t usual) {
+  const char* const fewer = std::getenv("BELFRY_SIM_SEEDS");
+  return fewer == nullptr ? usual
+                          : std::min<std::uint64_t>(usual, std::strtoull(fewer, nullptr, 10));
+}
+
 SimPlatform::SimPlatform(const SchedulerOptions& options) : scheduler_(options) {
   watch_heap(&scheduler_);
 }
@@ -227,6 +233,7 @@ void SimStream::wait(const Event& event) {
   op.kind = Operation::Kind::wait;
   op.what = scheduler_.name("wait on " + name_);
   op.mark = e.mark;
+  op.number = scheduler_.wait_number(device().index);
   scheduler_.submit(queue_, std::move(op));
 }
 

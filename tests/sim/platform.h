@@ -45,6 +45,9 @@ class SimStream : public QueuedStream {
   int queue_;
 };
 
+// `usual`, or fewer if $BELFRY_SIM_SEEDS says so.
+std::uint64_t seeds(std::uint64_t usual);
+
 // The scheduler that hears of memory given back to the heap, or none.
 void watch_heap(Scheduler* scheduler);
 

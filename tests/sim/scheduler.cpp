@@ -78,7 +78,6 @@ void Scheduler::preempt() {
 
 void Scheduler::submit(int queue, Operation op) {
   HostThreads::Thread& host = threads_.me();
-  tick(host.clock, agent_here());
   op.host = host.clock;
   op.issued = host.time;
   queues_[at(queue)].ops.push_back(std::move(op));
@@ -100,7 +99,6 @@ void Scheduler::freed(std::uintptr_t lo, std::uintptr_t hi) {
 }
 
 void Scheduler::publish(const void* key, std::uint64_t phase) {
-  tick(here(), agent_here());
   Mark& m = published_[{key, phase}];
   join(m.clock, here());
   m.time = std::max(m.time, running_ >= 0 ? queues_[at(running_)].time : threads_.me().time);
@@ -147,11 +145,13 @@ void Scheduler::execute(int queue) {
   join(q.clock, op.host);
   q.time = std::max(q.time, op.issued);
   if (op.kind == Operation::Kind::wait) {
+    if (covers(q.clock, op.mark->clock)) idle_waits_.insert({q.device, op.number});
     join(q.clock, op.mark->clock);
     q.time = std::max(q.time, op.mark->time);
   }
   const double begin = q.time;
-  const std::uint32_t clock = tick(q.clock, q.agent);
+  // Only what touches memory is a step: then a wait that orders nothing can be told.
+  const std::uint32_t clock = op.touches.empty() ? 0 : tick(q.clock, q.agent);
   if (op.kind == Operation::Kind::collective) return meet(queue);
   for (const Range& r : op.touches) check(r, q.agent, clock, q.clock, op.what);
   if (op.kind == Operation::Kind::record) {
@@ -208,8 +208,8 @@ void Scheduler::meet(int queue) {
     // A member knows that all have arrived and what it has done itself, not what the others have:
     // their ends of the movement may still be under way.
     join(member.clock, r->clock);
-    const std::uint32_t clock = tick(member.clock, member.agent);
     const Operation& op = member.ops.front();
+    const std::uint32_t clock = op.touches.empty() ? 0 : tick(member.clock, member.agent);
     for (const Range& range : op.touches) check(range, member.agent, clock, member.clock, op.what);
     member.time = r->time + r->seconds;
     finish(k, r->time);
@@ -256,8 +256,10 @@ void Scheduler::block_until(const std::function<bool()>& ready_now, const char* 
 }
 
 void Scheduler::synchronize(int queue, bool ordered) {
+  const std::uint64_t number = syncs_[queues_[at(queue)].device];
   block_until([this, queue] { return idle(queue); }, "synchronize");
   Queue& q = queues_[at(queue)];
+  if (ordered && covers(threads_.me().clock, q.clock)) idle_syncs_.insert({q.device, number});
   if (ordered) join(threads_.me().clock, q.clock);
   threads_.me().time = std::max(threads_.me().time, q.time);
   if (q.error) std::rethrow_exception(std::exchange(q.error, nullptr));

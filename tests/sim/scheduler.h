@@ -43,6 +43,7 @@ class Scheduler {
   // behind.
   bool call(const std::string& what, bool waits = false);
   const std::string& failed_call() const { return failed_call_; }
+  std::uint64_t wait_number(int device) const { return waits_.at(device); }
   bool drop_wait(int device) { return count(waits_, device, options_.drop_wait); }
   bool drop_sync(int device) { return count(syncs_, device, options_.drop_sync); }
   void host_access(const Range& range, const std::string* what);
@@ -59,6 +60,9 @@ class Scheduler {
   // By device.
   const std::map<int, std::uint64_t>& waits() const { return waits_; }
   const std::map<int, std::uint64_t>& syncs() const { return syncs_; }
+  // Those that ordered nothing that was not ordered already.
+  const std::set<std::pair<int, std::uint64_t>>& idle_waits() const { return idle_waits_; }
+  const std::set<std::pair<int, std::uint64_t>>& idle_syncs() const { return idle_syncs_; }
   std::uint64_t operations() const { return operations_; }
   double critical_path() const;
   const std::vector<Traced>& trace() const { return trace_; }
@@ -105,6 +109,7 @@ class Scheduler {
   std::vector<Traced> trace_;
   std::uint64_t calls_ = 0, operations_ = 0;
   std::map<int, std::uint64_t> waits_, syncs_;
+  std::set<std::pair<int, std::uint64_t>> idle_waits_, idle_syncs_;
   std::string failed_call_;
   int running_ = -1;  // queue whose operation runs now
   bool dead_ = false;

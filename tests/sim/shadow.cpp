@@ -23,6 +23,12 @@ void join(VectorClock& a, const VectorClock& b) {
   for (std::size_t i = 0; i < b.size(); ++i) a[i] = std::max(a[i], b[i]);
 }
 
+bool covers(const VectorClock& a, const VectorClock& b) {
+  for (std::size_t i = 0; i < b.size(); ++i)
+    if (b[i] > (i < a.size() ? a[i] : 0)) return false;
+  return true;
+}
+
 std::uint32_t tick(VectorClock& clock, int agent) {
   const auto i = static_cast<std::size_t>(agent);
   if (clock.size() <= i) clock.resize(i + 1);

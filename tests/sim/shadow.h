@@ -10,6 +10,7 @@ namespace belfry::sim {
 // Who had done how much when: entry i is the number of steps of agent i that are known.
 using VectorClock = std::vector<std::uint32_t>;
 void join(VectorClock& a, const VectorClock& b);
+bool covers(const VectorClock& a, const VectorClock& b);  // a knows all that b does
 std::uint32_t tick(VectorClock& clock, int agent);
 
 struct Range {

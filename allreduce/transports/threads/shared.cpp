@@ -84,7 +84,7 @@ class SharedMover : public Mover {
     if (a_->plan.mean_in_place) a_->mean = a_->gradients[place(rank_, 0)];
     scratch_ =
         Tensor::zeros(Shape{static_cast<std::int64_t>(kChunkBlocks * kBlock)}, DType::f32, device);
-    device.main().synchronize();
+    marked_all_ = device.event();
     const std::size_t n = a_->plan.leaves.sources.size();
     sources_.resize(n);
     square_in_.resize(n);
@@ -112,6 +112,9 @@ class SharedMover : public Mover {
   }
 
   void begin_exchange(const std::vector<char>& takes_part) override {
+    device_.main().host_access(Touches()
+                                   .writes(sources_.data(), sources_.size() * sizeof(float*))
+                                   .writes(square_in_.data(), square_in_.size() * sizeof(float*)));
     for (std::size_t k = 0; k < sources_.size(); ++k) {
       const LeafSource& source = a_->plan.leaves.sources[k];
       const std::size_t at = place(source.tower, source.slot);
@@ -132,11 +135,14 @@ class SharedMover : public Mover {
       if (last) a->ended.fetch_add(1, std::memory_order_acq_rel);
       a->host.notify();
     });
+    if (last) device_.main().record(*marked_all_);
   }
 
   bool next_fold(Work& work) override {
-    device_.main().synchronize();
-    if (!std::exchange(delayed_, true)) delay(a_->delay_seconds);
+    if (!std::exchange(delayed_, true)) {
+      marked_all_->wait_host();  // some executors run only what somebody waits for
+      delay(a_->delay_seconds);
+    }
     const std::size_t c = a_->fold_next.fetch_add(1, std::memory_order_relaxed);
     if (c >= a_->chunks.size()) return false;
     const Chunk& chunk = a_->chunks[c];
@@ -155,7 +161,7 @@ class SharedMover : public Mover {
   bool any_failed() const override { return a_->failed.load(std::memory_order_acquire); }
 
   const SegmentStats* gather_statistics() override {
-    device_.main().synchronize();
+    settle();
     group_.control.meet(rank_, {});
     return a_->stats.data();
   }
@@ -167,8 +173,7 @@ class SharedMover : public Mover {
     return true;
   }
 
-  // The end of the step joins all towers; with one copy there is nothing to move.
-  void finish(bool) override { device_.main().synchronize(); }
+  void finish(bool) override { settle(); }  // the end of the step joins all towers
 
   void read(FlatArray what, int k, float* whole) override {
     const Tensor& from = array(what, k);
@@ -184,6 +189,11 @@ class SharedMover : public Mover {
  private:
   std::size_t place(int tower, int slot) const {
     return static_cast<std::size_t>(tower * a_->plan.leaves.slots + slot);
+  }
+
+  // Others read next what this tower has written into the shared arrays since the last time.
+  void settle() {
+    if (std::exchange(wrote_, false)) device_.main().synchronize();
   }
 
   Tensor& array(FlatArray what, int k) {
@@ -203,6 +213,7 @@ class SharedMover : public Mover {
   }
 
   void fill(Work& w, const Chunk& chunk) {
+    wrote_ = !a_->whole;  // else the verdict is still to come, which the host waits for
     w.origin = 0;
     w.first_block = chunk.first;
     w.blocks = chunk.blocks;
@@ -223,7 +234,8 @@ class SharedMover : public Mover {
   int rank_;
   Device& device_;
   int marked_ = 0;
-  bool delayed_ = false;
+  bool delayed_ = false, wrote_ = false;
+  std::unique_ptr<Event> marked_all_;
   Tensor scratch_;
   std::vector<const float*> sources_, square_in_;
   std::vector<float*> states_;
