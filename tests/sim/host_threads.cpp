@@ -24,7 +24,7 @@ HostThreads::~HostThreads() {
 int HostThreads::add() {
   threads_.push_back(std::make_unique<Thread>(next_agent_()));
   const int t = static_cast<int>(threads_.size()) - 1;
-  threads_.back()->os = std::thread([this, t] { work(t); });
+  threads_.back()->os = std::thread([this, own = threads_.back().get()] { work(*own); });
   return t;
 }
 
@@ -49,8 +49,8 @@ void HostThreads::end(int t) {
   thread.os.join();
 }
 
-void HostThreads::work(int t) {
-  Thread& thread = *threads_[static_cast<std::size_t>(t)];
+// Given its own entry: threads_ may move while this thread starts.
+void HostThreads::work(Thread& thread) {
   for (;;) {
     thread.go.acquire();
     if (quit_ || !thread.body) return;

@@ -52,7 +52,7 @@ class HostThreads {
 
  private:
   int other(bool only_unblocked);
-  void work(int t);
+  void work(Thread& thread);
   std::function<std::uint64_t(std::uint64_t)> pick_;
   std::function<int()> next_agent_;
   std::vector<std::unique_ptr<Thread>> threads_;
