@@ -45,7 +45,7 @@ class DeclaredMemory {
 class DeclaredPlatform : public SimPlatform {
  public:
   DeclaredPlatform() : SimPlatform(SchedulerOptions{}) {
-    scheduler().listen_to_frees([m = memory_](auto lo, auto hi) { m->freed(lo, hi); });
+    scheduler().on_free = [m = memory_](auto lo, auto hi) { m->freed(lo, hi); };
   }
   std::unique_ptr<Device> device(int index, int threads) override;
   const DeclaredMemory& memory() const { return *memory_; }

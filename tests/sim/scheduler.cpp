@@ -96,7 +96,7 @@ void Scheduler::host_access(const Range& range, const std::string* what) {
 }
 
 void Scheduler::freed(std::uintptr_t lo, std::uintptr_t hi) {
-  if (on_free_) on_free_(lo, hi);
+  if (on_free) on_free(lo, hi);
   if (!shadow_.knows(lo, hi)) return;
   host_access({lo, hi, true}, name("free"));
   shadow_.forget(lo, hi);

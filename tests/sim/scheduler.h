@@ -48,9 +48,7 @@ class Scheduler {
   bool drop_sync(int device) { return count(syncs_, device, options_.drop_sync); }
   void host_access(const Range& range, const std::string* what);
   void freed(std::uintptr_t lo, std::uintptr_t hi);  // memory goes back to the heap
-  void listen_to_frees(std::function<void(std::uintptr_t, std::uintptr_t)> f) {
-    on_free_ = std::move(f);
-  }
+  std::function<void(std::uintptr_t, std::uintptr_t)> on_free;
   void publish(const void* key, std::uint64_t phase);
   void observe(const void* key, std::uint64_t phase);
   void block_until(const std::function<bool()>& ready, const char* what);
@@ -108,7 +106,6 @@ class Scheduler {
   HostThreads threads_;
   Shadow shadow_;
   std::map<std::pair<const void*, std::uint64_t>, Mark> published_;
-  std::function<void(std::uintptr_t, std::uintptr_t)> on_free_;
   std::vector<std::string> reports_;
   std::vector<Traced> trace_;
   std::uint64_t calls_ = 0, operations_ = 0;
