@@ -121,6 +121,9 @@ void average(const Column& c, const std::vector<double>& weights, Device& device
     device.main().copy(mean.raw(), c.first->raw(), mean.bytes());
     if (square) launch_elements(device.main(), count, SquareList<T, Acc>{c.first->data<T>(), q});
   } else {
+    device.main().host_access(Touches()
+                                  .writes(sources.data(), sources.size() * sizeof(T*))
+                                  .writes(weights.data(), weights.size() * sizeof(double)));
     launch_elements(
         device.main(), count,
         AverageLists<T, Acc>{sources.data(), weights.data(), static_cast<int>(sources.size()),

@@ -42,7 +42,11 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   std::vector<SegmentRef> refs;
   for (const Segment& s : shared.plan.index.segments())
     refs.push_back({s.offset, static_cast<unsigned>(s.size), s.variable});
-  const Settled settled(device_.main());
+  std::vector<int> only_part;
+  const LeafPlan& leaves = shared.plan.leaves;
+  for (const LeafSource& s : leaves.sources)
+    only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
+  const Settled settled(device_.main());  // after what it copies from
   segments_ = table<SegmentRef>(refs.size(), device_);
   device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
   fold_plan_ = table<FoldPlan>(n, device_);
@@ -55,10 +59,6 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   if (shared.plan.unit_squares && !shared.plan.leaves.strict)
     unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared.plan.index.elements())},
                                    DType::f32, device_);
-  std::vector<int> only_part;
-  const LeafPlan& leaves = shared.plan.leaves;
-  for (const LeafSource& s : leaves.sources)
-    only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
   if (leaves.strict && !shared.lone) {
     only_part_ = table<int>(only_part.size(), device_);
     device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));

@@ -68,21 +68,23 @@ class DeclaredStream : public QueuedStream {
   }
   void launch(const KernelCall& call) override {
     what_ = call.name;
+    kernel_ = true;
     QueuedStream::launch(call);
   }
   void synchronize() override {}
-  void host_access(const Touches&) override {}
+  void host_access(const Touches& touches) override { memory_->announce(touches); }
 
  protected:
   void push(OwnedTask task) override {
     const std::string what = what_.empty() ? "task" : what_;
     what_.clear();
-    memory_->run(task, what);
+    memory_->run(task, what, std::exchange(kernel_, false));
   }
 
  private:
   std::shared_ptr<DeclaredMemory> memory_;
   std::string what_;
+  bool kernel_ = false;
 };
 
 class DeclaredDevice : public Device {
@@ -125,6 +127,36 @@ void DeclaredMemory::add(void* block, std::size_t bytes) {
 
 void DeclaredMemory::remove(void* block) { blocks_.erase(static_cast<std::byte*>(block)); }
 
+void DeclaredMemory::announce(const Touches& touches) {
+  for (const Range& r : ranges_of(touches)) {
+    auto* const data = reinterpret_cast<std::byte*>(r.lo);
+    const bool tables = r.write && r.lo % kWord == 0 && (r.hi - r.lo) % kWord == 0;
+    if (!tables || host_.count(data) != 0) continue;
+    const bool of_device = std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& b) {
+      return address(b.first) < r.hi && r.lo < address(b.first) + b.second;
+    });
+    if (!of_device) host_[data] = r.hi - r.lo;
+  }
+}
+
+void DeclaredMemory::freed(std::uintptr_t lo, std::uintptr_t hi) {
+  std::erase_if(host_,
+                [=](const auto& b) { return lo <= address(b.first) && address(b.first) < hi; });
+  written_.erase(written_.lower_bound(lo), written_.lower_bound(hi));
+}
+
+bool DeclaredMemory::known(const Range& range) const {
+  const auto holds = [&](const std::map<std::byte*, std::size_t>& blocks) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const auto& b) {
+      return address(b.first) <= range.lo && range.hi <= address(b.first) + b.second;
+    });
+  };
+  return holds(blocks_) || holds(host_) ||
+         std::any_of(written_.begin(), written_.end(), [&](const auto& w) {
+           return w.first < range.hi && range.lo < w.second;  // by several, perhaps
+         });
+}
+
 void DeclaredMemory::hide(Block& block, const std::vector<Range>& ranges) {
   const std::size_t bytes = block.before.size();
   block.hidden = block.before;
@@ -156,14 +188,20 @@ void DeclaredMemory::restore(const Block& block, const std::vector<Range>& range
   }
 }
 
-void DeclaredMemory::run(const OwnedTask& task, const std::string& what) {
+void DeclaredMemory::run(const OwnedTask& task, const std::string& what, bool kernel) {
   ++operations_;
   const std::vector<Range> ranges = ranges_of(task.touches);
   std::vector<Block> blocks;
-  for (const auto& [data, bytes] : blocks_) {
-    blocks.push_back({data, {data, data + bytes}, {}});
-    hide(blocks.back(), ranges);
+  for (const Range& r : ranges) {
+    if (kernel && !r.write && !known(r))
+      reports_.push_back(what + " reads host memory unannounced");
+    if (r.write) written_[r.lo] = std::max(written_[r.lo], r.hi);
   }
+  for (const auto* of : {&blocks_, &host_})
+    for (const auto& [data, bytes] : *of) {
+      blocks.push_back({data, {data, data + bytes}, {}});
+      hide(blocks.back(), ranges);
+    }
   std::exception_ptr error;
   try {
     task();

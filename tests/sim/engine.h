@@ -25,6 +25,7 @@ struct Run {
   std::int64_t prefetch = 1;
   bool branch = false;    // a variable that only some updates reach
   bool evaluate = false;  // between the updates
+  std::int64_t check_replicas = 0;
 };
 
 struct Outcome {

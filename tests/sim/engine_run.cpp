@@ -93,6 +93,7 @@ ContextOptions context_options(const Run& run) {
 GroupOptions group_options(const Run& run) {
   GroupOptions o;
   o.variables = run.way == Way::shared ? Variables::shared : Variables::replicated;
+  o.check_replicas = run.check_replicas;
   return o;
 }
 
@@ -174,6 +175,7 @@ std::vector<Run> all_runs(int towers) {
     add("clip, l2, ema, evaluation", [](Optimizer& o) {
       o.clip_global_norm(0.5), o.l2 = 0.01, o.ema = 0.9;
     })->evaluate = true;
+    out.back().check_replicas = 1;
     add("no statistics", [](Optimizer& o) { o.guard = false; });
     add("accumulate 2, squares", [](Optimizer& o) {
       o.accumulate = 2;

@@ -81,7 +81,8 @@ TEST_CASE("each call failed in turn ends in one typed error, never in a hang", "
       run.updates = 2;
       const Outcome want = run_plain(run);
       const std::uint64_t calls = run_simulated(run, {.seed = 1}).calls;
-      for (std::uint64_t k = 1; k <= calls; k += 1, ++failed) {
+      const std::uint64_t step = seeds(5) < 5 ? 17 : 1;
+      for (std::uint64_t k = 1; k <= calls; k += step, ++failed) {
         const Outcome out = run_simulated(run, {.seed = 1 + k % 5, .fail_call = k});
         ++kinds[out.error.substr(0, out.error.find(':'))];
         if (out.error.empty() && out == want) {

@@ -265,7 +265,7 @@ void SimStream::push(OwnedTask task) {
 
 void SimStream::synchronize() {
   const bool fails = scheduler_.call("synchronize " + name_, true);
-  scheduler_.synchronize(queue_, !scheduler_.drop_sync(device().index) && !fails);
+  scheduler_.synchronize(queue_, !scheduler_.drop_sync(device().index));
   if (fails) throw DeviceError("injected failure of synchronize " + name_);
 }
 

@@ -69,7 +69,10 @@ bool Scheduler::call(const std::string& what, bool waits) {
 
 void Scheduler::discard(int device) {
   for (Queue& q : queues_)
-    if (q.device == device) q.ops.clear();
+    if (q.device == device) {
+      q.ops.clear();
+      join(threads_.me().clock, q.clock);  // its memory goes after its streams have ended
+    }
 }
 
 void Scheduler::preempt() {
@@ -93,6 +96,7 @@ void Scheduler::host_access(const Range& range, const std::string* what) {
 }
 
 void Scheduler::freed(std::uintptr_t lo, std::uintptr_t hi) {
+  if (on_free) on_free(lo, hi);
   if (!shadow_.knows(lo, hi)) return;
   host_access({lo, hi, true}, name("free"));
   shadow_.forget(lo, hi);

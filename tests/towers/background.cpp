@@ -26,16 +26,32 @@ double now() {
 // Writes that take their time, or fail while `full`.
 struct SlowFiles : FileOps {
   std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
+    overlapped = writing.fetch_add(1) != 0 || overlapped;
     delay(seconds);
+    --writing;
     if (!full) return FileOps::write(fd, data, size);
     errno = ENOSPC;
     return -1;
   }
   std::atomic<double> seconds{0};
-  std::atomic<bool> full{false};
+  std::atomic<bool> full{false}, overlapped{false};
+  std::atomic<int> writing{0};
 };
 
 }  // namespace
+
+TEST_CASE("background: a save waits for the one before") {
+  const TestFolder folder;
+  Context context({.towers = "cpu:1", .seed = 3, .threads_per_tower = 1});
+  TowerGroupBase group(context, lin_momentum(), mlp());
+  SlowFiles files;
+  files.seconds = 0.02;
+  Checkpoint checkpoint(folder / "c", group, files);
+  checkpoint.save_async();
+  checkpoint.save();
+  CHECK_FALSE(group.background().busy());
+  CHECK_FALSE(files.overlapped);
+}
 
 TEST_CASE("background: updates go on while a checkpoint is written, which is of its own update") {
   const TestFolder folder;
@@ -126,6 +142,22 @@ TEST_CASE(
                    {make_hook("checkpoint", "every = \"1u\"\nkeep = 1")})
             .complete);
   CHECK(list_checkpoints(folder / "late") == std::vector<std::int64_t>{5});
+}
+
+TEST_CASE("background: a job of the last update is waited for, its failure ends the run") {
+  struct Late : Hook {
+    std::string name() const override { return "late"; }
+    int order() const override { return 50; }
+    void on_update(TrainRun& run, const Report& r) override {
+      if (r.update != 3) return;
+      run.group.background().start([] {
+        delay(0.05);
+        throw DataError("too late");
+      });
+    }
+  };
+  LinRun run(2, 3, lin_momentum());
+  CHECK_THROWS_WITH(run.train({}, {std::make_shared<Late>()}), Contains("too late"));
 }
 
 TEST_CASE(
