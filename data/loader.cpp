@@ -71,6 +71,7 @@ struct Loader::Impl {
   bool await_batch();
   [[noreturn]] void throw_late(const std::string& what) const;
   ReadBatch take();
+  Entry& slot(std::uint64_t number);  // announced as the caller's
   void fill(Batch& out, const ReadBatch& batch) const;
 
   Context& context;
@@ -103,7 +104,7 @@ void Loader::Impl::produce() {
     if (control.stop.load()) return;
     const std::uint64_t number = produced.load();
     context.host().observe(&consumed, number - ring.size());
-    ring[number % ring.size()] = std::move(entry);
+    slot(number) = std::move(entry);
     context.host().publish(&produced, number);
     produced.fetch_add(1);
     context.host().notify();
@@ -166,6 +167,12 @@ bool Loader::Impl::await_batch() {
   return true;
 }
 
+Loader::Impl::Entry& Loader::Impl::slot(std::uint64_t number) {
+  Entry& entry = ring[number % ring.size()];
+  context.device(0).main().host_access(Touches().writes(&entry, sizeof entry));
+  return entry;
+}
+
 ReadBatch Loader::Impl::take() {
   if (lost) throw_late("the loader's reading thread was given up");
   if (!running) start_thread();
@@ -173,7 +180,7 @@ ReadBatch Loader::Impl::take() {
   if (late) throw_late("the data set does not answer");
   const std::uint64_t number = consumed.load();
   context.host().observe(&produced, number);
-  Entry entry = std::move(ring[number % ring.size()]);
+  Entry entry = std::move(slot(number));
   context.host().publish(&consumed, number);
   consumed.fetch_add(1);
   context.host().notify();

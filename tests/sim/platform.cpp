@@ -144,9 +144,22 @@ class SimHost : public Host {
   }
   void wait(bool (*ready)(void*), void* arg) override {
     scheduler_.preempt();
-    scheduler_.block_until([=] { return ready(arg); }, "Host::wait");
+    if (ready(arg)) return;
+    std::uint64_t seen = notified_;
+    const auto come_true = [&] {
+      if (!ready(arg)) {
+        seen = notified_;
+        return false;
+      }
+      if (seen == notified_) scheduler_.report("what Host::wait waits for came without a notify");
+      return true;
+    };
+    scheduler_.block_until(come_true, "Host::wait");
   }
-  void notify() noexcept override { scheduler_.threads().progressed(); }
+  void notify() noexcept override {
+    ++notified_;
+    scheduler_.threads().progressed();
+  }
   void publish(const void* key, std::uint64_t phase) noexcept override {
     scheduler_.publish(key, phase);
   }
@@ -162,6 +175,7 @@ class SimHost : public Host {
     me.time = std::max(me.time, t.time);
   }
   Scheduler& scheduler_;
+  std::uint64_t notified_ = 0;
   std::vector<int> workers_;
 };
 
