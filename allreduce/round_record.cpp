@@ -73,7 +73,8 @@ HostPart HostPart::decode(std::span<const std::byte> bytes) {
   part.groups = head.groups;
   part.called = head.called;
   part.presence.resize((bytes.size() - sizeof head) / 8);
-  if (part.groups < 1 || part.presence.size() % part.groups != 0)
+  if (part.groups < 1 || part.groups > HostPart::kMaxGroups ||
+      part.presence.size() % part.groups != 0)
     throw CommError(ErrorText{.what = "round record of another size",
                               .found = std::to_string(part.groups) + " groups"});
   if (!part.presence.empty())

@@ -15,7 +15,7 @@ namespace belfry {
 // `called` and `presence` are kept for each of its groups: a tower has one, in strict mode one a
 // virtual shard.
 struct HostPart {
-  static constexpr int kMaxGroups = 64;
+  static constexpr std::uint32_t kMaxGroups = 64;
   static constexpr std::uint32_t kThrew = 1, kStop = 2;
   std::int64_t update = 0;
   std::int64_t rows = 0;

@@ -100,6 +100,10 @@ ReadBatch BatchReader::read(ReadControl& control) {
                        size_of(dataset_->fields()[f].dtype));
   context_.device(0).main().host_access(written);
   control.enter();
+  if (control.stop.load()) {  // set before the caller could see that somebody is inside
+    if (!control.leave()) buffers_.push_back(buffer);
+    return {};
+  }
   try {
     dataset_->read(wanted, buffer->blocks());
   } catch (...) {

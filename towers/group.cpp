@@ -264,7 +264,7 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
   r.clip = static_cast<double>(first.verdict.clip);
   r.units = static_cast<std::int64_t>(first.totals.units);
   r.stop = first.decision.stop;
-  if (r.stop) shared.stop_asked = false;  // answered
+  if (r.stop && in.kind != UpdateInput::Kind::average_only) shared.stop_asked = false;  // answered
   if (in.kind != UpdateInput::Kind::apply) {
     r.mean_norm2 = static_cast<double>(first.verdict.raw);
     r.unit_norm2 = static_cast<double>(first.verdict.units);

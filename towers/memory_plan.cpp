@@ -89,7 +89,12 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
   out.lines.push_back({"gradient", bytes, towers * leaves.slots});
   if (several && (optimizer.needs_squares() || optimizer.statistics != Statistics::none))
     out.lines.push_back({"squares of units", bytes, towers * (leaves.slots + (strict ? 0 : 1))});
-  if (towers > 1 || several) out.lines.push_back({"mean", bytes, 1});
+  if (variables == Variables::replicated)
+    out.lines.push_back({"received", bytes, static_cast<int>(leaves.sources.size())});
+  const bool shaped =
+      optimizer.l2 != 0 || optimizer.clip == Clip::value || !optimizer.multipliers.empty();
+  if (towers > 1 || shaped || variables == Variables::replicated)
+    out.lines.push_back({"mean", bytes, 1});
   if (optimizer.statistics == Statistics::squares || optimizer.rule->wants_squares())
     out.lines.push_back({"square", bytes, 1});
   return out;

@@ -36,6 +36,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   Unit last;
   units_ = static_cast<int>(micro_batches(shard.rows).size());
   leaves_.clear();
+  stack_ = LeafStack();
+  weights_.clear();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
   try {
     if (in.kind == UpdateInput::Kind::apply)
@@ -189,6 +191,13 @@ void Tower::find_bad(TowerResult& out) {
   for (const DevicePart& p : parts) out.bad_loss = out.bad_loss || !std::isfinite(p.loss);
   std::vector<float> g(shared_.plan.index.elements()), sum(g.size());
   for (int slot = 0; slot < std::max(stack_.size(), 1); ++slot) {
+    // What has no weight takes no part: a leaf on its own, or all units of this tower.
+    const auto k = static_cast<std::size_t>(slot);
+    float weight = parts[0].weight;
+    if (k < weights_.size() && weights_[k] == nullptr) weight = 1;
+    if (k < weights_.size() && weights_[k] != nullptr)
+      device_.main().fetch(&weight, weights_[k], sizeof weight);
+    if (!shared_.lone && !(weight > 0)) continue;
     device_.main().fetch(g.data(), mover_->gradient(slot), g.size() * sizeof(float));
     for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] * 0;  // 0, or NaN
   }

@@ -55,7 +55,9 @@ TEST_CASE("the memory plan counts parameters, state, gradients, mean and ema") {
   Optimizer with_ema = momentum({.lr = 0.1, .momentum = 0.9});
   with_ema.ema = 0.9;
   const MemoryPlan many = plan_memory(*module, with_ema, 4, Variables::replicated);
-  CHECK(many.total() == 4 * 33 * (4 + 1 + 1 + 4 + 1));
+  CHECK(many.total() == 4 * 33 * (4 + 1 + 1 + 4 + 4 + 1));  // received, too
+  const MemoryPlan strict = plan_memory(*module, sgd({.lr = 0.1}).strict(8), 2, Variables::shared);
+  CHECK(strict.total() == 4 * 33 * (1 + 2 * 3 + 1));  // 4 leaves a tower: 3 sums at most
   require_memory(many, many.total());
   CHECK_THROWS_AS(require_memory(many, many.total() - 1), ConfigError);
   CHECK(available_memory() > 1 << 20);

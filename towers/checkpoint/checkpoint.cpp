@@ -256,14 +256,14 @@ Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
     : path_(std::move(path)), group_(group), files_(files) {}
 
 void Checkpoint::save(const RunState& run) {
+  group_.background().wait();  // it may be replacing this very folder
   refuse_foreign(path_);
-  group_.background().wait();
   write_snapshot(path_, take_snapshot(group_, run), files_);
 }
 
 void Checkpoint::save_async(const RunState& run, std::function<void()> then) {
+  group_.background().wait();  // it may be replacing this very folder
   refuse_foreign(path_);
-  group_.background().wait();
   group_.background().start([path = path_, then = std::move(then), &files = files_,
                              snapshot = take_snapshot(group_, run)] {
     write_snapshot(path, snapshot, files);
@@ -283,6 +283,7 @@ Manifest verify_checkpoint(const std::string& path) {
 }
 
 Manifest Checkpoint::load(const LoadOptions& options) {
+  group_.background().wait();  // a save under way comes first
   const std::string path = standing_checkpoint(path_);
   if (path != path_)
     group_.context().logger().warn("{}: a save was not finished; loading {}", path_, path);

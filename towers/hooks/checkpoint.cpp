@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/towers/checkpoint/checkpoint.h"
 
+#include <optional>
+
 #include "belfry/core/units.h"
 #include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/folder.h"
@@ -42,14 +44,17 @@ class CheckpointHook : public Hook {
     if (run.due(period_)) save(run);
   }
   void on_validation(TrainRun& run, const EvalReport& report) override {
+    const double before = score_.best;
     if (!best_ || run.options.output.empty() || !score_.improve(score_.value(report))) return;
     write(run, run.options.output + "/best", {});
+    best_before_ = before;
     run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best,
                    run.result.update);
   }
   void on_end(TrainRun& run) override {
     if (const std::string fault = run.group.background().wait_quietly(); !fault.empty()) {
       run.log().warn("{}", fault);
+      if (best_before_) score_.best = *best_before_;  // the best one on the disk is the one before
       saved_ = -1;  // the last save of the run is the answer to it
     }
     sync_ = true;
@@ -86,6 +91,7 @@ class CheckpointHook : public Hook {
       }
     };
     write(run, checkpoint_path(folder, saved_), prune);
+    best_before_.reset();
   }
   void write(TrainRun& run, const std::string& path, const std::function<void()>& then) const {
     Checkpoint checkpoint(path, run.group, *run.options.files);
@@ -100,7 +106,8 @@ class CheckpointHook : public Hook {
   bool best_ = true;
   BestScore score_;
   Period period_;
-  std::int64_t saved_ = -1;  // update of the newest one
+  std::int64_t saved_ = -1;            // update of the newest one
+  std::optional<double> best_before_;  // while the save under way is that of the best
 };
 
 }  // namespace
