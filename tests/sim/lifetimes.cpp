@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What else a group does between updates: nothing of it may leave work on a stream that uses memory
 // of a caller who has gone on.
+#include <chrono>
+#include <memory>
 #include <stdexcept>
 
 #include "belfry/autodiff/nn/linear.h"
@@ -143,4 +145,32 @@ TEST_CASE("a tensor made from values does not need them any more", "[lifetimes]"
     }
     CHECK(platform.scheduler().reports() == kNothing);
   }
+}
+
+TEST_CASE("a loader that goes wakes its thread", "[lifetimes]") {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
+    const auto platform = std::make_shared<SimPlatform>(SchedulerOptions{.seed = seed});
+    Context context({.towers = "cpu:1", .threads_per_tower = 1, .platform = platform});
+    {
+      Loader loader(context, rows(12), {.batch = 3, .epochs = 9, .shuffle = false, .prefetch = 1});
+      Batch batch;
+      REQUIRE(loader.next(batch));
+      for (int k = 0; k < 5; ++k) platform->scheduler().threads().pass(true);  // until it waits
+    }
+    CHECK(platform->scheduler().reports() == kNothing);
+  }
+}
+
+TEST_CASE("a loader with a time limit that goes waits for its thread no longer than needed",
+          "[lifetimes]") {
+  Context context({.towers = "cpu:1", .threads_per_tower = 1});
+  auto loader = std::make_unique<Loader>(
+      context, rows(12),
+      LoaderOptions{
+          .batch = 3, .epochs = 9, .prefetch = 1, .delay_seconds = 0.1, .timeout_seconds = 20});
+  Batch batch;
+  REQUIRE(loader->next(batch));
+  const auto start = std::chrono::steady_clock::now();
+  loader.reset();
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
 }
