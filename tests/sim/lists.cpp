@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // average_gradients() on lists that nobody has waited for.
-#include "belfry/allreduce/average_gradients.h"
-
 #include <memory>
 
+#include "belfry/allreduce/average_gradients.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/sim/platform.h"
 
