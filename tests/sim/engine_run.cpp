@@ -93,6 +93,7 @@ ContextOptions context_options(const Run& run) {
 GroupOptions group_options(const Run& run) {
   GroupOptions o;
   o.variables = run.way == Way::shared ? Variables::shared : Variables::replicated;
+  o.check_replicas = run.label.rfind("guard", 0) == 0 ? 1 : 0;
   o.check_replicas = run.check_replicas;
   return o;
 }

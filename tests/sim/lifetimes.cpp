@@ -174,3 +174,20 @@ TEST_CASE("a loader with a time limit that goes waits for its thread no longer t
   loader.reset();
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
 }
+
+TEST_CASE("a batch given back while a stream still reads it is reported when it is filled again",
+          "[lifetimes]") {
+  for (std::uint64_t seed = 1; seed <= seeds(10); ++seed)
+    for (const bool waits : {true, false}) {
+      const auto platform = std::make_shared<SimPlatform>(SchedulerOptions{.seed = seed});
+      Context context({.towers = "cpu:1", .threads_per_tower = 1, .platform = platform});
+      Loader loader(context, rows(40), {.batch = 4, .epochs = 1, .shuffle = false, .prefetch = 0});
+      Stream& s = context.device(0).main();
+      for (Batch b; loader.next(b);) {
+        s.run(Touches().reads(b["image"].raw(), b["image"].bytes()), [] {});
+        if (waits) s.synchronize();
+      }
+      s.synchronize();
+      CHECK(platform->scheduler().reports().empty() == waits);
+    }
+}

@@ -9,7 +9,7 @@
 using namespace belfry;
 using namespace belfry::sim;
 
-TEST_CASE("average_gradients waits for the devices its lists lie on") {
+TEST_CASE("average_gradients waits for the devices its lists lie on", "[lifetimes]") {
   for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
     const auto platform = std::make_shared<SimPlatform>(SchedulerOptions{.seed = seed});
     Context context({.towers = "cpu:3", .threads_per_tower = 1, .platform = platform});

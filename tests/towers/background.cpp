@@ -40,6 +40,21 @@ struct SlowFiles : FileOps {
 
 }  // namespace
 
+TEST_CASE("background: a load waits for the save under way") {
+  const TestFolder folder;
+  Context context({.towers = "cpu:1", .seed = 3, .threads_per_tower = 1});
+  TowerGroupBase group(context, lin_momentum(), lin());
+  SlowFiles files;
+  Checkpoint checkpoint(folder / "c", group, files);
+  checkpoint.save();
+  group.set_parameter("w", {7});
+  files.seconds = 0.02;
+  checkpoint.save_async();
+  group.set_parameter("w", {9});
+  checkpoint.load();
+  CHECK(weight_of(group) == 7);
+}
+
 TEST_CASE("background: a save waits for the one before") {
   const TestFolder folder;
   Context context({.towers = "cpu:1", .seed = 3, .threads_per_tower = 1});
