@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "belfry/allreduce/flat_index.h"
-
 namespace belfry {
 namespace {
 
@@ -46,6 +44,13 @@ int LeafPlan::first_shard(int tower) const {
 
 int LeafPlan::shard_count(int tower) const {
   return static_cast<int>(belfry::part_of(shards, tower, towers).count);
+}
+
+RowPart LeafPlan::rows_of(int tower, std::int64_t batch) const {
+  const int first = first_shard(tower);
+  const std::int64_t begin = belfry::part_of(batch, first, shards).first;
+  const RowPart last = belfry::part_of(batch, first + shard_count(tower) - 1, shards);
+  return {begin, last.first + last.count - begin};
 }
 
 int LeafPlan::part_of(int leaf) const {

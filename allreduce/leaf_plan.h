@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "belfry/allreduce/flat_index.h"
+
 namespace belfry {
 
 // A node of the tree over leaves: covers leaves [index << level, (index + 1) << level), as far as
@@ -47,7 +49,8 @@ struct LeafPlan {
 
   int first_shard(int tower) const;
   int shard_count(int tower) const;
-  int part_of(int leaf) const;  // its place in an array of `parts` a tower
+  RowPart rows_of(int tower, std::int64_t batch) const;  // of a batch
+  int part_of(int leaf) const;                           // its place in an array of `parts` a tower
 };
 
 LeafPlan plan_towers(int towers);

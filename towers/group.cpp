@@ -163,11 +163,8 @@ void TowerGroupBase::Impl::log_placement(const std::vector<TowerResult>& results
 }
 
 Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
-  const LeafPlan& plan = shared.plan.leaves;
-  const int first = plan.first_shard(tower), last = first + plan.shard_count(tower) - 1;
-  const std::int64_t begin = part_of(batch.rows, first, plan.shards).first;
-  const RowPart end = part_of(batch.rows, last, plan.shards);
-  return batch.slice(begin, end.first + end.count - begin);
+  const RowPart rows_here = shared.plan.leaves.rows_of(tower, batch.rows);
+  return batch.slice(rows_here.first, rows_here.count);
 }
 
 Clock TowerGroupBase::Impl::clock(const Batch& batch) const {

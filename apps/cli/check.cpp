@@ -24,12 +24,8 @@ void print_shards(CliContext& context, TrainSession& session) {
   const LeafPlan plan = leaf_plan(session.config().optimizer, session.context().towers());
   const auto shards = [&plan](std::int64_t rows) {
     std::string out;
-    for (int t = 0; t < plan.towers; ++t) {
-      const RowPart first = part_of(rows, plan.first_shard(t), plan.shards);
-      const RowPart last =
-          part_of(rows, plan.first_shard(t) + plan.shard_count(t) - 1, plan.shards);
-      out += (t == 0 ? "" : " ") + std::to_string(last.first + last.count - first.first);
-    }
+    for (int t = 0; t < plan.towers; ++t)
+      out += (t == 0 ? "" : " ") + std::to_string(plan.rows_of(t, rows).count);
     return out;
   };
   const std::int64_t full = std::min(batch, loader.rows_per_epoch()),
