@@ -6,7 +6,7 @@ foreach(layer IN LISTS BELFRY_LAYERS)
     set(layer apps/cli)
   endif()
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${layer}/*.cpp)
-  list(FILTER files EXCLUDE REGEX "/device/cuda/|/transports/nccl/|/transports/mpi/")
+  list(FILTER files EXCLUDE REGEX "/device/cuda/|_cuda\\.cpp$")
   list(APPEND belfry_sources ${files})
 endforeach()
 

@@ -2,47 +2,64 @@
 #include "belfry/device/context.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "belfry/core/error.h"
+#include "belfry/device/plugin.h"
+#include "belfry/device/tower_list.h"
 
 namespace belfry {
 
-int parse_towers(const std::string& text) {
-  const std::string accepted = "\"cpu:N\" with N from 1 to 1024";
-  if (text.rfind("cuda", 0) == 0)
-    throw DeviceError(ErrorText{.what = "towers = \"" + text + "\"",
-                                .found = "no CUDA devices: this build has no CUDA plug-in",
-                                .expected = accepted,
-                                .fix = "ask for CPU towers explicitly, e.g. towers = \"cpu:2\""});
-  int n = 0;
-  const char* end = text.data() + text.size();
-  if (text.rfind("cpu:", 0) == 0) {
-    const auto [p, ec] = std::from_chars(text.data() + 4, end, n);
-    if (ec == std::errc() && p == end && n >= 1 && n <= 1024) return n;
+namespace {
+
+// Devices of this process's GPUs, unless the options bring their own platform.
+void choose_platform(ContextOptions& options, const TowerList& list) {
+  if (options.platform) return;
+  if (list.simulated)
+    throw ConfigError(ErrorText{.what = "towers = \"" + options.towers + "\"",
+                                .found = "no simulated GPUs: only Belfry's tests have them",
+                                .expected = "\"cpu:N\" or \"cuda:...\""});
+  if (list.backend == Backend::cpu) {
+    if (options.precision != Precision::f32)
+      throw ConfigError(ErrorText{.what = "precision of CPU towers",
+                                  .found = std::string(name_of(options.precision)),
+                                  .expected = "f32"});
+    return;
   }
-  throw ConfigError(ErrorText{.what = "towers", .found = "\"" + text + "\"", .expected = accepted});
+  CudaModule& cuda = cuda_module();
+  for (const std::string& path : options.kernels) cuda.load_kernels(path);
+  options.platform = cuda.platform({list.gpus, options.precision});
 }
 
-Context::Context(const ContextOptions& options)
-    : options_(options),
-      threads_asked_(options.threads_per_tower > 0),
-      host_(options.platform ? options.platform->host() : make_thread_host()) {
-  const int n = parse_towers(options_.towers);
+int count_of(const TowerList& list) { return list.count > 0 ? list.count : cuda_module().gpus(); }
+
+void choose_threads(ContextOptions& options, int towers, const Log& log) {
   const int cores = host_cores();
-  if (options_.threads_per_tower < 0 || options_.threads_per_tower > 1024)
+  if (options.threads_per_tower < 0 || options.threads_per_tower > 1024)
     throw ConfigError(ErrorText{.what = "threads_per_tower",
-                                .found = std::to_string(options_.threads_per_tower),
+                                .found = std::to_string(options.threads_per_tower),
                                 .expected = "0 (cores / towers) to 1024"});
-  if (options_.threads_per_tower == 0) options_.threads_per_tower = std::max(1, cores / n);
-  if (n * options_.threads_per_tower > cores)
-    logger().warn("{} towers x {} threads on {} cores: oversubscribed, throughput will suffer", n,
-                  options_.threads_per_tower, cores);
-  if (options_.threads_per_tower > 1 && std::getenv("OMP_WAIT_POLICY") == nullptr &&
+  if (options.threads_per_tower == 0) options.threads_per_tower = std::max(1, cores / towers);
+  if (towers * options.threads_per_tower > cores)
+    log.warn("{} towers x {} threads on {} cores: oversubscribed, throughput will suffer", towers,
+             options.threads_per_tower, cores);
+  if (options.threads_per_tower > 1 && std::getenv("OMP_WAIT_POLICY") == nullptr &&
       std::getenv("GOMP_SPINCOUNT") == nullptr)
-    logger().info(
-        "several threads a tower: set OMP_WAIT_POLICY=passive unless nothing else runs here");
+    log.info("several threads a tower: set OMP_WAIT_POLICY=passive unless nothing else runs here");
+}
+
+}  // namespace
+
+Context::Context(const ContextOptions& options)
+    : options_(options), threads_asked_(options.threads_per_tower > 0) {
+  const TowerList list = parse_towers(options_.towers);
+  choose_platform(options_, list);
+  const int n = count_of(list);
+  if (list.backend == Backend::cpu)
+    choose_threads(options_, n, logger());
+  else
+    options_.threads_per_tower = 1;  // drives its GPU
+  host_ = options_.platform ? options_.platform->host() : make_thread_host();
   const int threads = options_.threads_per_tower;
   for (int i = 0; i < n; ++i)
     devices_.push_back(options_.platform ? options_.platform->device(i, threads)
@@ -52,8 +69,13 @@ Context::Context(const ContextOptions& options)
 Context::~Context() = default;
 
 std::string Context::describe() const {
-  return fmt::format("{} tower{} on cpu, {} thread{} each", towers(), towers() == 1 ? "" : "s",
-                     device(0).threads(), device(0).threads() == 1 ? "" : "s");
+  const char* plural = towers() == 1 ? "" : "s";
+  if (device(0).id().backend == Backend::cpu)
+    return fmt::format("{} tower{} on cpu, {} thread{} each", towers(), plural, device(0).threads(),
+                       device(0).threads() == 1 ? "" : "s");
+  std::string names;
+  for (int t = 0; t < towers(); ++t) names += (t == 0 ? "" : ", ") + name_of(device(t).id());
+  return fmt::format("{} tower{} on {}, {}", towers(), plural, names, name_of(options_.precision));
 }
 
 }  // namespace belfry

@@ -9,24 +9,18 @@
 #include "belfry/device/communicator.h"
 #include "belfry/device/cpu/cpu_device.h"
 #include "belfry/device/device.h"
+#include "belfry/device/platform.h"
 
 namespace belfry {
 
-// What a context is made of. The default is CPU devices on threads of this process; a simulator or
-// another kind of device takes its place. Lives as long as everything made by it.
-class Platform {
- public:
-  virtual ~Platform() = default;
-  virtual std::unique_ptr<Host> host() = 0;
-  virtual std::unique_ptr<Device> device(int index, int threads) = 0;
-};
-
 struct ContextOptions {
-  std::string towers = "cpu:1";  // "cpu:N"
+  std::string towers = "cpu:1";  // "cpu:N", "cuda:all", "cuda:0,1", "cuda:0x4"
   std::uint64_t seed = 1;
   int threads_per_tower = 0;  // 0: cores / towers, at least 1
   Executor executor = Executor::in_place;
-  std::shared_ptr<Platform> platform{};  // none: the CPU, with `executor`
+  Precision precision = Precision::f32;  // of products and convolutions, on GPUs
+  std::vector<std::string> kernels{};    // users' own CUDA kernels: plug-in files
+  std::shared_ptr<Platform> platform{};  // none: the CPU with `executor`, or the CUDA plug-in
   Log log{};                             // silent unless given
 };
 
@@ -42,6 +36,8 @@ class Context {
 
   int towers() const noexcept { return static_cast<int>(devices_.size()); }
   bool threads_asked() const noexcept { return threads_asked_; }  // not derived from the cores
+  // The CUDA plug-in or what was given; null on plain CPU devices.
+  const Platform* platform() const noexcept { return options_.platform.get(); }
   Device& device(int tower) const { return *devices_.at(static_cast<std::size_t>(tower)); }
   Host& host() const noexcept { return *host_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
@@ -60,8 +56,5 @@ class Context {
   std::unique_ptr<Host> host_;
   std::vector<std::unique_ptr<Device>> devices_;
 };
-
-// "cpu:4" -> 4. Throws ConfigError naming the text and the accepted forms.
-int parse_towers(const std::string& text);
 
 }  // namespace belfry

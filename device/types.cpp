@@ -46,6 +46,18 @@ bool is_floating(DType type) noexcept {
   return type == DType::f32 || type == DType::f64 || type == DType::bf16 || type == DType::f16;
 }
 
+std::string_view name_of(Precision precision) noexcept {
+  switch (precision) {
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::f32:
+      break;
+  }
+  return "f32";
+}
+
 std::string name_of(DeviceId id) {
   return (id.backend == Backend::cpu ? "cpu:" : "cuda:") + std::to_string(id.index);
 }

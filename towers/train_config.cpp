@@ -6,6 +6,7 @@
 
 #include "belfry/core/plugin_choice.h"
 #include "belfry/core/units.h"
+#include "belfry/device/tower_list.h"
 #include "belfry/optim/optimizer_config.h"
 
 namespace belfry {
@@ -27,14 +28,14 @@ std::string towers_fault(const std::string& towers) {
   } catch (const ConfigError& error) {
     const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
     return error.what() + (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
-  } catch (const DeviceError&) {
-    return "";  // well-formed: Context says which device is missing
   }
 }
 
 void bind_top(Document& document, TrainConfig& c) {
   Schema top;
-  top.key("towers", c.towers, {.help = "\"cpu:N\": N towers on this machine's cores"})
+  top.key("towers", c.towers,
+          {.help = "\"cpu:N\": N towers on this machine's cores; \"cuda:all\", \"cuda:0,1\": "
+                   "GPUs; \"cuda:0x4\": 4 towers on GPU 0"})
       .key("threads_per_tower", c.threads_per_tower,
            {.min = 0, .max = 1024, .help = "0: cores / towers"})
       .key("seed", c.seed, {.min = 0, .help = "of initial values, row order and dropout"})

@@ -11,6 +11,7 @@
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/device/context.h"
+#include "belfry/device/tower_list.h"
 #include "belfry/version.h"
 
 namespace belfry {
@@ -81,8 +82,6 @@ void check_towers_flag(const std::string& towers) {
                                 .found = "'" + towers + "'",
                                 .expected = error.text().expected,
                                 .fix = number ? "did you mean cpu:" + towers + "?" : ""});
-  } catch (const DeviceError&) {
-    // Well-formed: the context says which device is missing.
   }
 }
 

@@ -5,6 +5,7 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/device/context.h"
+#include "belfry/device/plugin.h"
 
 namespace belfry {
 namespace {
@@ -28,15 +29,6 @@ std::string instruction_sets() {
   return out.empty() ? "unknown" : out;
 }
 
-std::string cuda_text() {
-  try {
-    parse_towers("cuda:all");
-    return "available";
-  } catch (const DeviceError&) {
-    return "not in this build";
-  }
-}
-
 }  // namespace
 
 void add_devices(CLI::App& app, CliContext& context, int& code) {
@@ -48,7 +40,7 @@ void add_devices(CLI::App& app, CliContext& context, int& code) {
                   one.options().threads_per_tower);
     context.print("  instruction sets: {}\n", instruction_sets());
     context.print("  towers = \"cpu:N\"; threads of each: cores / N, or threads_per_tower\n");
-    context.print("cuda: {}\n", cuda_text());
+    for (const std::string& line : cuda_diagnosis()) context.print("cuda {}\n", line);
     code = kExitOk;
   });
 }

@@ -20,12 +20,17 @@ std::size_t rounded(std::size_t bytes) {
 
 }  // namespace
 
-CpuArena::~CpuArena() {
-  for (auto& [size, blocks] : free_)
-    for (void* p : blocks) std::free(p);
+MemorySource host_heap() {
+  return {[](void*, std::size_t bytes) { return std::aligned_alloc(kAlign, bytes); },
+          [](void*, void* p) noexcept { std::free(p); }};
 }
 
-void* CpuArena::take(std::size_t bytes) {
+BlockArena::~BlockArena() {
+  for (auto& [size, blocks] : free_)
+    for (void* p : blocks) source_.give(source_.self, p);
+}
+
+void* BlockArena::take(std::size_t bytes) {
   const std::size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
   void* p = nullptr;
@@ -34,9 +39,9 @@ void* CpuArena::take(std::size_t bytes) {
     list.pop_back();
   } else {
     const bool refused = bytes > kLargest || size > limit_ || stats_.reserved_bytes > limit_ - size;
-    p = refused ? nullptr : std::aligned_alloc(kAlign, size);
+    p = refused ? nullptr : source_.take(source_.self, size);
     if (p == nullptr)
-      throw DeviceError(ErrorText{.what = "out of memory on the host",
+      throw DeviceError(ErrorText{.what = std::string("out of memory ") + source_.place,
                                   .found = std::to_string(bytes) + " bytes wanted, " +
                                            std::to_string(stats_.reserved_bytes) + " held",
                                   .fix = "use a smaller batch, more accumulation or fewer towers"});
@@ -48,19 +53,19 @@ void* CpuArena::take(std::size_t bytes) {
   return p;
 }
 
-void CpuArena::give_back(void* p, std::size_t bytes) noexcept {
+void BlockArena::give_back(void* p, std::size_t bytes) noexcept {
   const std::size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
   free_[size].push_back(p);
   stats_.live_bytes -= size;
 }
 
-void CpuArena::set_limit(std::size_t bytes) noexcept {
+void BlockArena::set_limit(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
 }
 
-ArenaStats CpuArena::stats() const {
+ArenaStats BlockArena::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;
 }

@@ -9,18 +9,29 @@
 
 namespace belfry {
 
+// Where an arena's memory comes from: the host's heap, or a device's allocator.
+struct MemorySource {
+  void* (*take)(void* self, std::size_t bytes);  // null when there is none left
+  void (*give)(void* self, void* p) noexcept;
+  void* self = nullptr;
+  const char* place = "on the host";
+};
+MemorySource host_heap();
+
 // Free lists by rounded size. Sizes are rounded so that at most 1/8 is wasted and the short last
-// batch of an epoch finds the blocks of the full ones.
-class CpuArena : public Arena {
+// batch of an epoch finds the blocks of the full ones. Gives everything back to its source at its
+// end, nothing before.
+class BlockArena : public Arena {
  public:
-  CpuArena() = default;
-  ~CpuArena() override;
+  explicit BlockArena(MemorySource source = host_heap()) : source_(source) {}
+  ~BlockArena() override;
   void* take(std::size_t bytes) override;
   void give_back(void* p, std::size_t bytes) noexcept override;
   ArenaStats stats() const override;
   void set_limit(std::size_t bytes) noexcept override;
 
  private:
+  MemorySource source_;
   mutable std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_;
   ArenaStats stats_;

@@ -63,7 +63,7 @@ class CpuDevice : public Device {
   DeviceId id_;
   int threads_;
   Executor executor_;
-  CpuArena arena_, pinned_;
+  BlockArena arena_, pinned_;
   std::unique_ptr<Stream> main_;
 };
 

@@ -312,8 +312,8 @@ TEST_CASE("bench step and scaling write figures with their units") {
 TEST_CASE("devices lists this machine and says why there is no CUDA") {
   const CliResult result = run_cli({"devices"});
   CHECK(result.code == 0);
-  CHECK_THAT(result.out,
-             Contains("cpu: ") && Contains("cores") && Contains("cuda: not in this build"));
+  CHECK_THAT(result.out, Contains("cpu: ") && Contains("cores") && Contains("cuda driver: ") &&
+                             Contains("cuda plug-in: "));
 }
 
 TEST_CASE("--log-placement lists the ops of the first update, tower by tower, and no others") {

@@ -8,6 +8,7 @@
 #include "belfry/core/error.h"
 #include "belfry/device/context.h"
 #include "belfry/device/half.h"
+#include "belfry/device/tower_list.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/expect.h"
 
@@ -83,15 +84,38 @@ TEST_CASE("spawned threads run beside and are joined") {
 }
 
 TEST_CASE("B43 towers: counts, and errors that name what is accepted") {
-  CHECK(parse_towers("cpu:1") == 1);
-  CHECK(parse_towers("cpu:16") == 16);
-  for (const char* bad :
-       {"", "cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:2x", "gpu:1", "cpu:1000000", "2"})
+  CHECK(parse_towers("cpu:1").count == 1);
+  CHECK(parse_towers("cpu:16").count == 16);
+  CHECK(parse_towers("cuda:all").count == 0);
+  CHECK(parse_towers("cuda:0,1").gpus == std::vector<int>{0, 1});
+  CHECK(parse_towers("cuda:2").gpus == std::vector<int>{2});
+  CHECK(parse_towers("cuda:0x3,2").gpus == std::vector<int>{0, 0, 0, 2});
+  CHECK(parse_towers("cuda-sim:3").simulated);
+  CHECK(parse_towers("cuda-sim:3").gpus == std::vector<int>{0, 1, 2});
+  for (const char* bad : {"",
+                          "cpu",
+                          "cpu:",
+                          "cpu:0",
+                          "cpu:-1",
+                          "cpu:2x",
+                          "gpu:1",
+                          "cpu:1000000",
+                          "2",
+                          "cuda",
+                          "cuda:",
+                          "cuda:-1",
+                          "cuda:0,",
+                          "cuda:,0",
+                          "cuda:0x0",
+                          "cuda:x2",
+                          "cuda:0x2x2",
+                          "cuda:0 ,1",
+                          "cuda:0x1000,1x1000",
+                          "cuda-sim:0"})
     CHECK_THROWS_AS(parse_towers(bad), ConfigError);
   CHECK_THROWS_WITH(parse_towers("cpu:0"), Contains("cpu:0") && Contains("cpu:N"));
-  for (const char* cuda : {"cuda:all", "cuda:0,1", "cuda:0x4"})
-    CHECK_THROWS_AS(parse_towers(cuda), DeviceError);
-  CHECK_THROWS_WITH(parse_towers("cuda:1"), Contains("no CUDA devices") && Contains("cpu:2"));
+  CHECK_THROWS_AS(Context({.towers = "cuda-sim:2"}), ConfigError);
+  CHECK_THROWS_AS(Context({.towers = "cpu:1", .precision = Precision::bf16}), ConfigError);
 }
 
 TEST_CASE("a context owns a device a tower and warns when oversubscribed") {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "belfry/device/stream.h"
+
+namespace belfry {
+
+class CudaDevice;
+class CudaStream;
+
+// The kernels that this process has for CUDA, by name. Filled when a plug-in is loaded, read by
+// every stream; each name once.
+class KernelTable {
+ public:
+  using Launch = void (*)(CudaDevice& device, cudaStream_t stream, const KernelCall& call);
+  virtual ~KernelTable() = default;
+  // Throws DeviceError when the name is taken.
+  virtual void add(const char* name, std::size_t functor_bytes, Launch launch) = 0;
+  // Throws DeviceError when there is no such kernel, or it takes another functor.
+  virtual Launch find(const KernelCall& call) const = 0;
+
+  // Kernels from functors; defined in launch.cuh, for nvcc.
+  template <class F>
+  void elements();
+  template <class F>
+  void rows();
+
+  // A library call instead of a kernel: `run` puts what `functor` describes on the stream.
+  template <class F, void (*run)(CudaDevice&, cudaStream_t, const F&)>
+  void library() {
+    add(F::name, sizeof(F), [](CudaDevice& device, cudaStream_t stream, const KernelCall& call) {
+      run(device, stream, *static_cast<const F*>(call.functor));
+    });
+  }
+};
+
+}  // namespace belfry
