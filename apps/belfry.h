@@ -3,6 +3,7 @@
 #pragma once
 #include "belfry/allreduce/average_gradients.h"
 #include "belfry/apps/cli.h"
+#include "belfry/autodiff/custom_op.h"
 #include "belfry/autodiff/loss.h"
 #include "belfry/autodiff/module.h"
 #include "belfry/autodiff/nn/nn.h"
@@ -15,6 +16,7 @@
 #include "belfry/data/loader.h"
 #include "belfry/data/memory.h"
 #include "belfry/device/context.h"
+#include "belfry/device/kernel.h"
 #include "belfry/ops.h"
 #include "belfry/optim/optimizer.h"
 #include "belfry/towers/checkpoint/checkpoint.h"

@@ -13,7 +13,8 @@ endif()
 
 if("apps" IN_LIST BELFRY_LAYERS)
   set(Belfry_DIR ${belfry_generated}/package)
-  file(WRITE ${Belfry_DIR}/BelfryConfig.cmake "# The target Belfry::belfry is part of this build.\n")
+  file(WRITE ${Belfry_DIR}/BelfryConfig.cmake "# The target Belfry::belfry is part of this build.
+include(${PROJECT_SOURCE_DIR}/cmake/BelfryKernels.cmake)\n")
   file(WRITE ${Belfry_DIR}/BelfryConfigVersion.cmake
     "set(PACKAGE_VERSION ${PROJECT_VERSION})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n")
   file(GLOB belfry_examples CONFIGURE_DEPENDS apps/examples/*/CMakeLists.txt)

@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 foreach(layer IN LISTS BELFRY_LAYERS)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.h)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.h ${layer}/*.cuh)
   list(FILTER headers EXCLUDE REGEX "_internal\\.h$|^apps/examples/|^apps/belfry\\.h$")
   foreach(header IN LISTS headers)
     get_filename_component(folder ${header} DIRECTORY)
@@ -24,5 +24,5 @@ configure_package_config_file(cmake/BelfryConfig.cmake.in
   ${belfry_generated}/BelfryConfig.cmake INSTALL_DESTINATION ${belfry_config_dir})
 write_basic_package_version_file(${belfry_generated}/BelfryConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${belfry_generated}/BelfryConfig.cmake ${belfry_generated}/BelfryConfigVersion.cmake
+install(FILES cmake/BelfryKernels.cmake ${belfry_generated}/BelfryConfig.cmake ${belfry_generated}/BelfryConfigVersion.cmake
   DESTINATION ${belfry_config_dir})

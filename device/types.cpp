@@ -58,6 +58,13 @@ std::string_view name_of(Precision precision) noexcept {
   return "f32";
 }
 
+Precision parse_precision(std::string_view name) {
+  for (const Precision p : {Precision::f32, Precision::tf32, Precision::bf16})
+    if (name_of(p) == name) return p;
+  throw ConfigError(
+      ErrorText{.what = "precision", .found = std::string(name), .expected = "f32, tf32 or bf16"});
+}
+
 std::string name_of(DeviceId id) {
   return (id.backend == Backend::cpu ? "cpu:" : "cuda:") + std::to_string(id.index);
 }

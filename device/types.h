@@ -25,6 +25,7 @@ enum class Backend : std::uint8_t { cpu, cuda };
 enum class Precision : std::uint8_t { f32, tf32, bf16 };
 
 std::string_view name_of(Precision precision) noexcept;  // "tf32"
+Precision parse_precision(std::string_view name);        // throws ConfigError
 
 struct DeviceId {
   Backend backend = Backend::cpu;

@@ -49,6 +49,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
                      .threads_per_tower = strict && config_.threads_per_tower == 0
                                               ? 1  // a constant: the bits depend on it
                                               : static_cast<int>(config_.threads_per_tower),
+                     .precision = parse_precision(config_.precision),
                      .log = log});
   if (config_.optimizer.statistics != Statistics::none)
     require_units_for_noise(config_.optimizer.units(context_->towers()));

@@ -38,6 +38,9 @@ void bind_top(Document& document, TrainConfig& c) {
                    "GPUs; \"cuda:0x4\": 4 towers on GPU 0"})
       .key("threads_per_tower", c.threads_per_tower,
            {.min = 0, .max = 1024, .help = "0: cores / towers"})
+      .key("precision", c.precision,
+           {.choices = {"f32", "tf32", "bf16"},
+            .help = "of products and convolutions on GPUs; sums and parameters are f32"})
       .key("seed", c.seed, {.min = 0, .help = "of initial values, row order and dropout"})
       .key("output", c.output, {.help = "folder of checkpoints and metrics; empty keeps nothing"})
       .key("variables", c.variables,

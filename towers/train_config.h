@@ -27,6 +27,7 @@ struct DataSource {
 struct TrainConfig {
   std::string towers = "cpu:1";
   std::int64_t threads_per_tower = 0;
+  std::string precision = "f32";
   std::int64_t seed = 1;
   std::string output;  // relative to the working directory
   std::string variables = "shared";

@@ -15,7 +15,8 @@ class CudaStream;
 // every stream; each name once.
 class KernelTable {
  public:
-  using Launch = void (*)(CudaDevice& device, cudaStream_t stream, const KernelCall& call);
+  // Puts the call on the stream; what CUDA answers.
+  using Launch = cudaError_t (*)(CudaDevice& device, cudaStream_t stream, const KernelCall& call);
   virtual ~KernelTable() = default;
   // Throws DeviceError when the name is taken.
   virtual void add(const char* name, std::size_t functor_bytes, Launch launch) = 0;
@@ -28,11 +29,13 @@ class KernelTable {
   template <class F>
   void rows();
 
-  // A library call instead of a kernel: `run` puts what `functor` describes on the stream.
+  // A library call instead of a kernel: `run` puts what the functor
+  // describes on the stream, or throws.
   template <class F, void (*run)(CudaDevice&, cudaStream_t, const F&)>
   void library() {
     add(F::name, sizeof(F), [](CudaDevice& device, cudaStream_t stream, const KernelCall& call) {
       run(device, stream, *static_cast<const F*>(call.functor));
+      return cudaSuccess;
     });
   }
 };

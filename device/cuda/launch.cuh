@@ -2,7 +2,6 @@
 #pragma once
 #include <cstring>
 
-#include "belfry/device/cuda/check.h"
 #include "belfry/device/cuda/kernel_table.h"
 #include "belfry/device/cuda/sim_hooks.h"
 #include "belfry/device/kernel.h"
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(kTeamLanes) row_kernel(F functor, std::size_t 
 }
 
 template <class F>
-void launch_kernel(void (*kernel)(F, std::size_t), unsigned threads, std::size_t per_block,
+cudaError_t launch_kernel(void (*kernel)(F, std::size_t), unsigned threads, std::size_t per_block,
                    cudaStream_t stream, const KernelCall& call) {
   alignas(F) unsigned char functor[sizeof(F)];
   std::memcpy(functor, call.functor, sizeof functor);
@@ -83,19 +82,13 @@ void launch_kernel(void (*kernel)(F, std::size_t), unsigned threads, std::size_t
   const void* address = reinterpret_cast<const void*>(kernel);
   if (belfry_sim_bind_kernel != nullptr) belfry_sim_bind_kernel(address, call);
   const auto grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
-  const cudaError_t code =
-      cudaLaunchKernel(address, dim3(grid), dim3(threads), arguments, 0, stream);
-  if (code != cudaSuccess) {
-    int gpu = -1;
-    cudaGetDevice(&gpu);
-    check_cuda(code, call.name, gpu);
-  }
+  return cudaLaunchKernel(address, dim3(grid), dim3(threads), arguments, 0, stream);
 }
 
 template <class F>
 void KernelTable::elements() {
   add(F::name, sizeof(F), [](CudaDevice&, cudaStream_t stream, const KernelCall& call) {
-    launch_kernel<F>(element_kernel<F>, kElementThreads, kElementThreads * kElementUnroll, stream,
+    return launch_kernel<F>(element_kernel<F>, kElementThreads, kElementThreads * kElementUnroll, stream,
                      call);
   });
 }
@@ -103,7 +96,7 @@ void KernelTable::elements() {
 template <class F>
 void KernelTable::rows() {
   add(F::name, sizeof(F), [](CudaDevice&, cudaStream_t stream, const KernelCall& call) {
-    launch_kernel<F>(row_kernel<F>, kTeamLanes, 1, stream, call);
+    return launch_kernel<F>(row_kernel<F>, kTeamLanes, 1, stream, call);
   });
 }
 

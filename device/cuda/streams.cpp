@@ -92,7 +92,7 @@ void CudaStream::fill(void* dst, int byte, std::size_t bytes) {
 
 void CudaStream::launch(const KernelCall& call) {
   const CurrentDevice current(gpu_);
-  device_.kernels().find(call)(device_, stream_, call);
+  check_cuda(device_.kernels().find(call)(device_, stream_, call), call.name, gpu_);
 }
 
 void CudaStream::synchronize() {
