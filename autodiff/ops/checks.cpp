@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/ops/checks_internal.h"
-#include "belfry/core/error.h"
 
 namespace belfry {
 
@@ -27,13 +26,6 @@ void require_rank_at_least(const char* op, const Tensor& t, int rank, const char
 void require_float(const char* op, const Tensor& t) {
   t.device();  // throws when undefined
   if (t.dtype() != DType::f32 && t.dtype() != DType::f64) throw_not_float(op, t);
-}
-
-void require_host_memory(const char* op, const Tensor& t) {
-  if (!t.device().host_memory())
-    throw DeviceError(ErrorText{.what = std::string(op) + " has no implementation on this device",
-                                .found = name_of(t.device().id()),
-                                .expected = "a device with host memory"});
 }
 
 }  // namespace belfry

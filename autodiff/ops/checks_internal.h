@@ -15,8 +15,6 @@ void require_shape(const char* op, const Tensor& t, const Shape& shape, const ch
 void require_rank_at_least(const char* op, const Tensor& t, int rank, const char* name);
 // Throws GradientError unless t is f32 or f64.
 void require_float(const char* op, const Tensor& t);
-// Library calls on host memory only: throws DeviceError naming op and device elsewhere.
-void require_host_memory(const char* op, const Tensor& t);
 
 // `out` = 0 on the stream.
 inline void fill_zero(const Tensor& out) {

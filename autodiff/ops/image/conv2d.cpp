@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/ops/image/conv2d.h"
 
-#include <array>
-
 #include "belfry/autodiff/ops/checks_internal.h"
 #include "belfry/autodiff/ops/elementwise/activate_internal.h"
 #include "belfry/autodiff/ops/image/conv2d.kernel.h"
 #include "belfry/autodiff/ops/image/conv2d_backward.kernel.h"
+#include "belfry/autodiff/ops/image/conv2d_call.h"
 #include "belfry/autodiff/ops/reduce/reduce_internal.h"
 #include "belfry/device/cpu/onednn_internal.h"
 
@@ -50,24 +49,8 @@ ConvShape shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return s;
 }
 
-// Puts `functor` on the stream: in f32 on host memory `library(onednn)` in its place, unless that
-// returns false. `keep` are the tensors it touches.
-template <class T, class Functor, class Library>
-void run_conv(Stream& stream, Device& device, std::int64_t rows, const Functor& functor,
-              std::array<Tensor, 4> keep, Library library) {
-  const auto count = static_cast<std::size_t>(rows);
-  if constexpr (std::is_same_v<T, float>) {
-    if (device.host_memory()) {
-      Touches touches;
-      functor.touches(touches, count);
-      OneDnn* onednn = &device.slot<OneDnn>();
-      stream.run(touches, [=, keep = std::move(keep)] {
-        if (!library(*onednn)) host_rows<Functor>(&functor, 0, count);
-      });
-      return;
-    }
-  }
-  launch_rows(stream, count, functor);
+OneDnn* onednn_of(Device& device) {
+  return device.host_memory() ? &device.slot<OneDnn>() : nullptr;
 }
 
 void forward(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -75,14 +58,13 @@ void forward(const ConvShape& s, const Tensor& x, const Tensor& weight, const Te
   if (y.size() == 0) return;
   with_float("conv2d", x, [&](auto scalar) {
     using T = decltype(scalar);
-    const ConvForward<T> f{s, x.data<T>(), weight.data<T>(),
-                           bias.defined() ? bias.data<T>() : nullptr, y.data<T>()};
-    run_conv<T>(stream_of(x), x.device(), s.n * s.oh * s.ow, f, {x, weight, bias, y},
-                [f](OneDnn& onednn) {
-                  if constexpr (std::is_same_v<T, float>)
-                    return onednn.conv_forward(f.s, f.x, f.weight, f.bias, f.y);
-                  return false;
-                });
+    const T* b = bias.defined() ? bias.data<T>() : nullptr;
+    const ConvForward<T> loops{s, x.data<T>(), weight.data<T>(), b, y.data<T>()};
+    if constexpr (std::is_same_v<T, float>)
+      launch_rows(stream_of(x), 1,
+                  ConvForwardCall{s, loops.x, loops.weight, b, loops.y, onednn_of(x.device())});
+    else
+      launch_rows(stream_of(x), conv_forward_rows(s), loops);
   });
 }
 
@@ -90,13 +72,13 @@ void backward_data(const ConvShape& s, const Tensor& dy, const Tensor& weight, c
   if (dx.size() == 0) return;
   with_float("conv2d", dy, [&](auto scalar) {
     using T = decltype(scalar);
-    const ConvBackwardData<T> f{s, dy.data<T>(), weight.data<T>(), dx.data<T>()};
-    run_conv<T>(stream_of(dy), dy.device(), s.n * s.h * s.w, f, {dy, weight, dx, {}},
-                [f](OneDnn& onednn) {
-                  if constexpr (std::is_same_v<T, float>)
-                    return onednn.conv_backward_data(f.s, f.dy, f.weight, f.dx);
-                  return false;
-                });
+    const ConvBackwardData<T> loops{s, dy.data<T>(), weight.data<T>(), dx.data<T>()};
+    if constexpr (std::is_same_v<T, float>)
+      launch_rows(
+          stream_of(dy), 1,
+          ConvBackwardDataCall{s, loops.dy, loops.weight, loops.dx, onednn_of(dy.device())});
+    else
+      launch_rows(stream_of(dy), conv_backward_data_rows(s), loops);
   });
 }
 
@@ -105,13 +87,13 @@ void backward_weights(const ConvShape& s, const Tensor& x, const Tensor& dy,
   if (dy.size() == 0) return fill_zero(dweight);
   with_float("conv2d", dy, [&](auto scalar) {
     using T = decltype(scalar);
-    const ConvBackwardWeights<T> f{s, x.data<T>(), dy.data<T>(), dweight.data<T>()};
-    run_conv<T>(stream_of(dy), dy.device(), s.out * s.kh * s.kw, f, {x, dy, dweight, {}},
-                [f](OneDnn& onednn) {
-                  if constexpr (std::is_same_v<T, float>)
-                    return onednn.conv_backward_weights(f.s, f.x, f.dy, f.dweight);
-                  return false;
-                });
+    const ConvBackwardWeights<T> loops{s, x.data<T>(), dy.data<T>(), dweight.data<T>()};
+    if constexpr (std::is_same_v<T, float>)
+      launch_rows(
+          stream_of(dy), 1,
+          ConvBackwardWeightsCall{s, loops.x, loops.dy, loops.dweight, onednn_of(dy.device())});
+    else
+      launch_rows(stream_of(dy), conv_backward_weights_rows(s), loops);
   });
 }
 
@@ -135,6 +117,24 @@ void backward(Backward& b, const Saved& s) {
 }
 
 }  // namespace
+
+void ConvForwardCall::operator()(HostTeam&, std::size_t) const {
+  if (onednn->conv_forward(s, x, weight, bias, y)) return;
+  const ConvForward<float> loops{s, x, weight, bias, y};
+  host_rows<ConvForward<float>>(&loops, 0, conv_forward_rows(s));
+}
+
+void ConvBackwardDataCall::operator()(HostTeam&, std::size_t) const {
+  if (onednn->conv_backward_data(s, dy, weight, dx)) return;
+  const ConvBackwardData<float> loops{s, dy, weight, dx};
+  host_rows<ConvBackwardData<float>>(&loops, 0, conv_backward_data_rows(s));
+}
+
+void ConvBackwardWeightsCall::operator()(HostTeam&, std::size_t) const {
+  if (onednn->conv_backward_weights(s, x, dy, dweight)) return;
+  const ConvBackwardWeights<float> loops{s, x, dy, dweight};
+  host_rows<ConvBackwardWeights<float>>(&loops, 0, conv_backward_weights_rows(s));
+}
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dOptions options,
               Activation activation) {

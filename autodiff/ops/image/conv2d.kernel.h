@@ -11,10 +11,15 @@
 // stands in for a library in simulated runs.
 namespace belfry {
 
+inline std::size_t conv_forward_rows(const ConvShape& s) {
+  return static_cast<std::size_t>(s.n * s.oh * s.ow);
+}
+
 // Row (image, oy, ox) of y.
 template <class T>
 struct ConvForward {
-  static constexpr const char* name = kernel_name<T>("conv_forward_f32", "conv_forward_f64");
+  static constexpr const char* name =
+      kernel_name<T>("plain_conv_forward_f32", "plain_conv_forward_f64");
   ConvShape s;
   const T *x, *weight, *bias;  // bias may be null
   T* y;

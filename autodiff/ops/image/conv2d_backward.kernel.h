@@ -9,11 +9,18 @@
 
 namespace belfry {
 
+inline std::size_t conv_backward_data_rows(const ConvShape& s) {
+  return static_cast<std::size_t>(s.n * s.h * s.w);
+}
+inline std::size_t conv_backward_weights_rows(const ConvShape& s) {
+  return static_cast<std::size_t>(s.out * s.kh * s.kw);
+}
+
 // Row (image, iy, ix) of dx: gathers from the outputs that saw this pixel.
 template <class T>
 struct ConvBackwardData {
   static constexpr const char* name =
-      kernel_name<T>("conv_backward_data_f32", "conv_backward_data_f64");
+      kernel_name<T>("plain_conv_backward_data_f32", "plain_conv_backward_data_f64");
   ConvShape s;
   const T *dy, *weight;
   T* dx;
@@ -53,7 +60,7 @@ struct ConvBackwardData {
 template <class T>
 struct ConvBackwardWeights {
   static constexpr const char* name =
-      kernel_name<T>("conv_backward_weights_f32", "conv_backward_weights_f64");
+      kernel_name<T>("plain_conv_backward_weights_f32", "plain_conv_backward_weights_f64");
   ConvShape s;
   const T *x, *dy;
   T* dweight;

@@ -5,7 +5,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "belfry/autodiff/ops/checks_internal.h"
+#include "belfry/autodiff/ops/matrix/gemm_call.h"
+#include "belfry/device/cpu/onednn_internal.h"
 
 namespace belfry {
 namespace {
@@ -40,29 +41,28 @@ void no_terms(const MatmulShape& s, const T* bias, T* c) {
 
 }  // namespace
 
+template <class T>
+void GemmCall<T>::operator()(HostTeam&, std::size_t) const {
+  if (s.k == 0)
+    no_terms(s, bias, c);
+  else if constexpr (std::is_same_v<T, float>)
+    onednn->matmul(s, a, b, bias, c);
+  else
+    eigen_matmul(s, a, b, bias, c);
+}
+template struct GemmCall<float>;
+template struct GemmCall<double>;
+
 void gemm(const char* op, MatmulShape s, const Tensor& a, const Tensor& b, const Tensor& bias,
           const Tensor& c) {
-  require_host_memory(op, c);
   if (c.size() == 0) return;
   s.bias = bias.defined() ? 1 : 0;
-  Touches touches;
-  touches.reads(a.raw(), a.bytes()).reads(b.raw(), b.bytes()).writes(c.raw(), c.bytes());
-  if (bias.defined()) touches.reads(bias.raw(), bias.bytes());
+  Device& device = c.device();
   with_float(op, c, [&](auto scalar) {
     using T = decltype(scalar);
-    const T* bias_data = bias.defined() ? bias.data<T>() : nullptr;
-    if (s.k == 0) {
-      stream_of(c).run(touches, [s, bias, bias_data, c] { no_terms(s, bias_data, c.data<T>()); });
-    } else if constexpr (std::is_same_v<T, float>) {
-      OneDnn* onednn = &c.device().slot<OneDnn>();
-      stream_of(c).run(touches, [onednn, s, a, b, bias, bias_data, c] {
-        onednn->matmul(s, a.data<float>(), b.data<float>(), bias_data, c.data<float>());
-      });
-    } else {
-      stream_of(c).run(touches, [s, a, b, bias, bias_data, c] {
-        eigen_matmul(s, a.data<double>(), b.data<double>(), bias_data, c.data<double>());
-      });
-    }
+    launch_rows(device.main(), 1,
+                GemmCall<T>{s, a.data<T>(), b.data<T>(), bias.defined() ? bias.data<T>() : nullptr,
+                            c.data<T>(), device.host_memory() ? &device.slot<OneDnn>() : nullptr});
   });
 }
 

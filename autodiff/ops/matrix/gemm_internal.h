@@ -3,12 +3,12 @@
 #include <functional>
 
 #include "belfry/autodiff/op.h"
-#include "belfry/device/cpu/onednn_internal.h"
+#include "belfry/device/library_shapes.h"
 
 namespace belfry {
 
-// c = a b (+ bias) on the stream, by oneDNN in f32 and Eigen in f64; shapes may have zeros. `bias`
-// may be undefined. The tensors are kept alive until it has run.
+// c = a b (+ bias) on the stream, by the device's library; shapes may have zeros. `bias` may be
+// undefined.
 void gemm(const char* op, MatmulShape shape, const Tensor& a, const Tensor& b, const Tensor& bias,
           const Tensor& c);
 
