@@ -104,34 +104,97 @@ Column column_of(const std::string& name, const std::vector<ByName>& lists,
   return c;
 }
 
+// Tables that the kernels read: for each column its sources, then the weights of all. In device
+// memory, and for the host.
+class Tables {
+ public:
+  Tables(const std::vector<Column>& columns, const std::vector<double>& weights, Device& device)
+      : towers_(weights.size()), host_(columns.size() * towers_) {
+    const Settled settled(device.main());
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      for (std::size_t t = 0; t < towers_; ++t) {
+        if (columns[c].towers[t] == nullptr) continue;
+        copies_.push_back(columns[c].towers[t]->on(device));
+        host_[c * towers_ + t] = copies_.back().raw();
+      }
+    const std::size_t bytes = host_.size() * sizeof(void*), more = towers_ * sizeof(double);
+    device_ = Tensor::empty(Shape{static_cast<std::int64_t>(bytes + more)}, DType::u8, device);
+    device.main().copy(device_.raw(), host_.data(), bytes);
+    device.main().copy(device_.data<std::uint8_t>() + bytes, weights.data(), more);
+    device.main().synchronize();  // what it copied from belongs to the caller
+  }
+  template <class T>
+  const T* const* sources(std::size_t column) const {
+    return reinterpret_cast<const T* const*>(device_.data<std::uint8_t>()) + column * towers_;
+  }
+  template <class T>
+  const T* const* host_sources(std::size_t column) const {
+    return reinterpret_cast<const T* const*>(host_.data()) + column * towers_;
+  }
+  const double* weights() const {
+    return reinterpret_cast<const double*>(device_.data<std::uint8_t>() +
+                                           host_.size() * sizeof(void*));
+  }
+
+ private:
+  std::size_t towers_;
+  std::vector<const void*> host_;
+  std::vector<Tensor> copies_;  // or the gradients themselves, where the device can read them
+  Tensor device_;
+};
+
 template <class T, class Acc>
-void average(const Column& c, const std::vector<double>& weights, Device& device, bool square,
+void average(const Column& c, std::size_t number, const Tables& tables,
+             const std::vector<double>& weights, Device& device, bool square,
              AveragedGradients& out) {
   const auto count = static_cast<std::size_t>(c.first->size());
   Tensor mean = Tensor::empty(c.first->shape(), c.first->dtype(), device);
   Tensor squares = square ? Tensor::empty(c.first->shape(), dtype_of<Acc>(), device) : Tensor();
   Acc* q = square ? squares.data<Acc>() : nullptr;
-  std::vector<const T*> sources;
   double total = 0;
-  for (std::size_t t = 0; t < c.towers.size(); ++t) {
-    sources.push_back(c.towers[t] == nullptr ? nullptr : c.towers[t]->data<T>());
-    total += weights[t];
-  }
+  for (const double w : weights) total += w;
   if (weights.size() == 1) {
     device.main().copy(mean.raw(), c.first->raw(), mean.bytes());
     if (square) launch_elements(device.main(), count, SquareList<T, Acc>{c.first->data<T>(), q});
   } else {
-    device.main().host_access(Touches()
-                                  .writes(sources.data(), sources.size() * sizeof(T*))
-                                  .writes(weights.data(), weights.size() * sizeof(double)));
     launch_elements(
         device.main(), count,
-        AverageLists<T, Acc>{sources.data(), weights.data(), static_cast<int>(sources.size()),
-                             total, mean.data<T>(), q});
+        AverageLists<T, Acc>{tables.sources<T>(number), tables.host_sources<T>(number),
+                             tables.weights(), static_cast<int>(weights.size()), total,
+                             mean.data<T>(), q});
   }
-  device.main().synchronize();  // the pointer table lives here
   out.mean.emplace_back(mean, c.name);
   if (square) out.square.emplace_back(squares, c.name);
+}
+
+void average_all(const std::vector<Column>& columns, const std::vector<double>& weights,
+                 Device& device, bool square, AveragedGradients& out) {
+  const Settled settled(device.main());  // the tables go
+  const Tables tables(columns, weights, device);
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    const Column& c = columns[k];
+    const auto run = [&](auto scalar, auto sum) {
+      average<decltype(scalar), decltype(sum)>(c, k, tables, weights, device, square, out);
+    };
+    switch (c.first->dtype()) {
+      case DType::f32:
+        run(float{}, float{});
+        break;
+      case DType::f64:
+        run(double{}, double{});
+        break;
+      case DType::bf16:
+        run(BFloat16{}, float{});
+        break;
+      case DType::f16:
+        run(Half{}, float{});
+        break;
+      default:
+        fail("type of '" + c.name + "'", std::string(name_of(c.first->dtype())),
+             "a floating-point type");
+    }
+  }
+  device.main().synchronize();
 }
 
 }  // namespace
@@ -164,25 +227,7 @@ AveragedGradients average_gradients(const Lists& towers, const AverageOptions& o
   Device* device = &present[0].first->device();
   for (const GradientPair& p : towers[0])
     if (p.gradient.defined()) device = &p.gradient.device();
-  for (const Column& c : present) {
-    switch (c.first->dtype()) {
-      case DType::f32:
-        average<float, float>(c, weights, *device, options.include_square, out);
-        break;
-      case DType::f64:
-        average<double, double>(c, weights, *device, options.include_square, out);
-        break;
-      case DType::bf16:
-        average<BFloat16, float>(c, weights, *device, options.include_square, out);
-        break;
-      case DType::f16:
-        average<Half, float>(c, weights, *device, options.include_square, out);
-        break;
-      default:
-        fail("type of '" + c.name + "'", std::string(name_of(c.first->dtype())),
-             "a floating-point type");
-    }
-  }
+  average_all(present, weights, *device, options.include_square, out);
   return out;
 }
 

@@ -21,6 +21,7 @@ struct AverageLists {
   static constexpr const char* name = list_kernel_name<T>(
       "average_lists_f32", "average_lists_f64", "average_lists_bf16", "average_lists_f16");
   const T* const* sources;
+  const T* const* host_sources;  // the same
   const double* weights;
   int n;
   double total;
@@ -56,7 +57,7 @@ struct AverageLists {
     t.reads(sources, static_cast<std::size_t>(n) * sizeof(T*));
     t.reads(weights, static_cast<std::size_t>(n) * sizeof(double));
     for (int k = 0; k < n; ++k)
-      if (sources[k] != nullptr) t.reads(sources[k], count * sizeof(T));
+      if (host_sources[k] != nullptr) t.reads(host_sources[k], count * sizeof(T));
     t.writes(mean, count * sizeof(T));
     if (square != nullptr) t.writes(square, count * sizeof(Acc));
   }

@@ -15,7 +15,7 @@ void launch_n(Stream& stream, std::size_t rows, const FoldArgs& f) {
 
 void launch_fold(Stream& stream, std::size_t rows, const FoldArgs& f) {
   bool all = f.merges == nullptr;
-  for (int k = 0; k < f.n; ++k) all = all && f.sources[k] != nullptr;
+  for (int k = 0; k < f.n; ++k) all = all && f.host_sources[k] != nullptr;
   switch (all ? f.n : 0) {
     case 1:
       return launch_n<1>(stream, rows, f);

@@ -9,6 +9,7 @@ struct DevicePart {
   float weight = 0;  // sum of its units' loss weights
   float loss = 0;    // sum of weight * mean loss
   float units = 0;   // units with weight
+  float faults = 0;  // units with an invalid label
 };
 
 // Sums over all towers, in tower order.
@@ -16,6 +17,7 @@ struct Totals {
   float weight = 0;
   float loss = 0;  // weighted mean; not finite when any unit's is not
   float units = 0;
+  float faults = 0;
 };
 
 // Per variable: what the fold does with it.

@@ -33,12 +33,15 @@ enum class FlatArray : std::uint8_t { parameter, mean, square, state, ema };
 
 // Some whole blocks to fold or to update. Pointers are to element `origin` of the flat arrays and,
 // like the tables, stay until the next start(); null when unused. The mean begins at `mean_origin`:
-// with `whole` it is scratch memory, good until the next call.
+// with `whole` it is scratch memory, good until the next call. The tables of sources are in device
+// memory, with a copy for the host; `state` is the host's.
 struct Work {
   std::size_t first_block = 0, blocks = 0;
   std::size_t origin = 0, mean_origin = 0;
   const float* const* sources = nullptr;    // as LeafPlan::sources, null where one takes no part
   const float* const* square_in = nullptr;  // with unit_squares
+  const float* const* host_sources = nullptr;
+  const float* const* host_square_in = nullptr;
   float *mean = nullptr, *square = nullptr, *param = nullptr, *ema = nullptr;
   float* const* state = nullptr;
 };
@@ -74,7 +77,8 @@ class Mover {
   virtual void write(FlatArray what, int k, const float* whole) = 0;
 };
 
-// Where a group's parameters live.
+// Where a group's parameters live. On devices whose memory the host cannot read there is no shared
+// copy: ConfigError.
 enum class Variables : std::uint8_t { shared, replicated };
 
 // The ends of one group, one a local tower. Owned by the group; must outlive its users' calls.

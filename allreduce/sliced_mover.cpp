@@ -5,6 +5,7 @@
 #include "belfry/allreduce/mover.h"
 #include "belfry/autodiff/tensor.h"
 #include "belfry/core/delay.h"
+#include "belfry/device/pinned.h"
 
 namespace belfry {
 namespace {
@@ -47,7 +48,7 @@ class SlicedMover : public Mover {
     stats_ = flat(plan.index.segments().size() * kStatFloats);
     updated_ = device.event();
     gathered_ = device.event();
-    make_tables(leaves.sources.size());
+    make_tables();
   }
   ~SlicedMover() override {
     try {
@@ -78,11 +79,10 @@ class SlicedMover : public Mover {
   }
 
   void begin_exchange(const std::vector<char>& takes_part) override {
-    for (std::size_t b = 0; b < slices_.size(); ++b) {
-      device_.main().host_access(
-          Touches()
-              .writes(sources_[b].data(), takes_part.size() * sizeof(float*))
-              .writes(squares_in_[b].data(), takes_part.size() * sizeof(float*)));
+    if (takes_part == takes_part_) return;
+    takes_part_ = takes_part;
+    device_.main().host_access(Touches().writes(host_tables_.at<void>(), tables_.bytes()));
+    for (std::size_t b = 0; b < slices_.size(); ++b)
       for (std::size_t k = 0; k < takes_part.size(); ++k) {
         const LeafSource& s = plan_.leaves.sources[k];
         const auto source = [&](std::vector<Tensor>& own, Tensor& in) -> const float* {
@@ -90,10 +90,13 @@ class SlicedMover : public Mover {
           return s.tower == comm_.rank() ? of(own, s.slot) + slices_[b].first * kBlock
                                          : in.data<float>() + k * owned_ + compact_[b];
         };
-        sources_[b][k] = source(gradients_, received_);
-        if (plan_.unit_squares) squares_in_[b][k] = source(unit_squares_, received_squares_);
+        const std::size_t at = table_at(b) + k * sizeof(float*);
+        *host_tables_.at<const float*>(at) = source(gradients_, received_);
+        if (plan_.unit_squares)
+          *host_tables_.at<const float*>(at + squares_at()) =
+              source(unit_squares_, received_squares_);
       }
-    }
+    device_.main().copy(tables_.raw(), host_tables_.at<void>(), tables_.bytes());
   }
 
   void bucket_ready(int bucket) override {
@@ -191,10 +194,17 @@ class SlicedMover : public Mover {
   }
   DevicePart* all_parts() { return reinterpret_cast<DevicePart*>(parts_.data<float>()); }
 
-  void make_tables(std::size_t n) {
+  // Of sources, one table a bucket; then those of their squares.
+  std::size_t table_at(std::size_t b) const {
+    return b * plan_.leaves.sources.size() * sizeof(float*);
+  }
+  std::size_t squares_at() const { return table_at(slices_.size()); }
+
+  void make_tables() {
+    const std::size_t bytes = (plan_.unit_squares ? 2 : 1) * squares_at();
+    tables_ = Tensor::empty(Shape{static_cast<std::int64_t>(bytes)}, DType::u8, device_);
+    host_tables_ = Pinned(device_, bytes);
     for (std::size_t b = 0; b < slices_.size(); ++b) {
-      sources_.emplace_back(n, nullptr);
-      squares_in_.emplace_back(n, nullptr);
       std::vector<float*> s;
       for (Tensor& t : states_) s.push_back(t.data<float>() + compact_[b]);
       state_tables_.push_back(std::move(s));
@@ -273,8 +283,15 @@ class SlicedMover : public Mover {
     w.first_block = slices_[b].first;
     w.blocks = slices_[b].blocks;
     w.origin = w.mean_origin = slices_[b].first * kBlock;
-    w.sources = sources_[b].data();
-    w.square_in = plan_.unit_squares ? squares_in_[b].data() : nullptr;
+    const auto table = [at = table_at(b)](const std::uint8_t* base) {
+      return reinterpret_cast<const float* const*>(base + at);
+    };
+    w.sources = table(tables_.data<std::uint8_t>());
+    w.host_sources = table(host_tables_.at<std::uint8_t>());
+    if (plan_.unit_squares) {
+      w.square_in = table(tables_.data<std::uint8_t>() + squares_at());
+      w.host_square_in = table(host_tables_.at<std::uint8_t>(squares_at()));
+    }
     w.mean = mean_.data<float>() + compact_[b];
     w.square = plan_.keep_squares ? square_.data<float>() + compact_[b] : nullptr;
     w.param = param_.data<float>() + w.origin;
@@ -295,7 +312,9 @@ class SlicedMover : public Mover {
   std::vector<Tensor> gradients_, unit_squares_;  // by slot
   Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_;
   std::vector<Tensor> states_;
-  std::vector<std::vector<const float*>> sources_, squares_in_;
+  Tensor tables_;
+  Pinned host_tables_;
+  std::vector<char> takes_part_;  // of the tables
   std::vector<std::vector<float*>> state_tables_;
   std::vector<std::unique_ptr<Event>> ready_, moved_;
   std::unique_ptr<Event> updated_, gathered_;

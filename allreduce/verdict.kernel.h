@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "belfry/allreduce/fold.kernel.h"
+#include "belfry/autodiff/label_fault.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
@@ -15,6 +16,7 @@ struct Verdict {
   float units = 0;  // L = sum_u (W_u / W) |g_u|^2
   float theta = 0;  // the l2 term of the reported loss
   float bad = 0;    // non-finite elements
+  float ok = 1;     // 0: nobody may change anything
 };
 
 // parts -> totals, in tower order. One element.
@@ -24,14 +26,16 @@ struct SumParts {
   int n;
   Totals* totals;
   BELFRY_HD void operator()(std::size_t) const {
-    float w = 0, l = 0, u = 0;
+    float w = 0, l = 0, u = 0, f = 0;
     for (int k = 0; k < n; ++k) {
       w += parts[k].weight;
       l += parts[k].loss;
       u += parts[k].units;
+      f += parts[k].faults;
     }
     totals->weight = w;
     totals->units = u;
+    totals->faults = f;
     totals->loss = w > 0 ? l / w : l;
   }
   void touches(Touches& t, std::size_t) const {
@@ -44,11 +48,13 @@ struct AddUnit {
   static constexpr const char* name = "add_unit";
   const float* mean;
   const float* weight;
+  const LabelFault* fault;  // null: labels have been checked
   DevicePart* part;
   bool first;
   BELFRY_HD void operator()(std::size_t) const {
     const float w = *weight,
                 l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
+    part->faults = (first ? 0.f : part->faults) + (fault != nullptr ? fault->found : 0.f);
     part->weight = first ? w : part->weight + w;
     part->loss = first ? l : part->loss + l;
     part->units = (first ? 0.f : part->units) + (w > 0 ? 1.f : 0.f);
@@ -58,19 +64,37 @@ struct AddUnit {
         .reads(weight, sizeof(float))
         .reads(part, sizeof(DevicePart))
         .writes(part, sizeof(DevicePart));
+    if (fault != nullptr) t.reads(fault, sizeof(LabelFault));
   }
+};
+
+// A part that is known beforehand. One element.
+struct SetPart {
+  static constexpr const char* name = "set_part";
+  DevicePart* part;
+  DevicePart value;
+  BELFRY_HD void operator()(std::size_t) const { *part = value; }
+  void touches(Touches& t, std::size_t) const { t.writes(part, sizeof(DevicePart)); }
 };
 
 // Segment statistics -> verdict: one fixed tree over the segments in index order. One row.
 struct ReachVerdict {
   static constexpr const char* name = "reach_verdict";
-  const SegmentStats* stats;
+  const SegmentStats* stats;  // null: none are wanted
   std::size_t segments;
   float clip_norm;  // 0: off
+  bool guard;
+  const Totals* totals;
   Verdict* verdict;
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t) const {
     Verdict v;
+    if (stats != nullptr) add_up(team, v);
+    v.ok = totals->weight > 0 && !(totals->faults > 0) && !(guard && v.bad > 0) ? 1.f : 0.f;
+    team.each(1, [&](std::size_t) { *verdict = v; });
+  }
+  template <class Team>
+  BELFRY_HD void add_up(Team& team, Verdict& v) const {
     v.raw = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].raw; });
     v.units = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].units; });
     v.theta = team.template sum<float>(segments, [&](std::size_t i) { return stats[i].theta; });
@@ -79,10 +103,10 @@ struct ReachVerdict {
         team.template sum<float>(segments, [&](std::size_t i) { return stats[i].clipped; });
     v.norm = std::sqrt(c);
     v.clip = clip_norm > 0 && v.norm > clip_norm ? clip_norm / v.norm : 1.f;
-    team.each(1, [&](std::size_t) { *verdict = v; });
   }
   void touches(Touches& t, std::size_t) const {
-    t.reads(stats, segments * sizeof(SegmentStats)).writes(verdict, sizeof(Verdict));
+    if (stats != nullptr) t.reads(stats, segments * sizeof(SegmentStats));
+    t.reads(totals, sizeof(Totals)).writes(verdict, sizeof(Verdict));
   }
 };
 

@@ -80,7 +80,7 @@ Tensor Tensor::from(const std::vector<double>& values, const Shape& shape, DType
 }
 
 Tensor Tensor::wrap(void* data, const Shape& shape, DType type, Device& device,
-                    std::shared_ptr<void> owner) {
+                    std::shared_ptr<void> owner, MemoryKind kind) {
   Tensor t;
   t.shape_ = shape;
   t.type_ = type;
@@ -88,6 +88,7 @@ Tensor Tensor::wrap(void* data, const Shape& shape, DType type, Device& device,
   t.storage_ = std::make_shared<Storage>();
   t.storage_->data = data;
   t.storage_->owner = std::move(owner);
+  t.storage_->kind = kind;
   t.data_ = data;
   return t;
 }
@@ -129,13 +130,23 @@ Tensor Tensor::rows(std::int64_t first, std::int64_t count) const {
 }
 
 Tensor Tensor::on(Device& device) const {
-  if (!this->device().host_memory() || !device.host_memory())
+  const bool own = this->device().id() == device.id() && storage_->kind == MemoryKind::device;
+  if (!own && !device.host_memory()) {
+    Tensor copy = empty(shape_, type_, device);
+    device.main().copy(copy.raw(), raw(), bytes());
+    return copy;
+  }
+  if (!own && !host_readable())
     throw GradientError(ErrorText{.what = "tensor on " + name_of(this->device().id()),
                                   .found = "use on " + name_of(device.id()),
                                   .expected = "a copy: these devices do not share memory"});
   Tensor t = detach();
   t.device_ = &device;
   return t;
+}
+
+bool Tensor::host_readable() const {
+  return device().host_memory() || storage_->kind == MemoryKind::pinned;
 }
 
 Tensor Tensor::detach() const {

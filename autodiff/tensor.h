@@ -22,6 +22,7 @@ struct Storage {
   Arena* arena = nullptr;
   void* data = nullptr;
   std::size_t bytes = 0;
+  MemoryKind kind = MemoryKind::device;
   std::shared_ptr<void> owner;
   ~Storage();
 };
@@ -39,7 +40,7 @@ class Tensor {
                      Device& device);
   // A view of memory somebody else owns; `owner` is kept alive as long as the view.
   static Tensor wrap(void* data, const Shape& shape, DType type, Device& device,
-                     std::shared_ptr<void> owner = {});
+                     std::shared_ptr<void> owner = {}, MemoryKind kind = MemoryKind::device);
 
   bool defined() const noexcept { return storage_ != nullptr; }
   const Shape& shape() const noexcept { return shape_; }
@@ -60,8 +61,11 @@ class Tensor {
   Tensor view(const Shape& shape) const;
   // Rows [first, first + count) of the leading axis as a view, without a gradient.
   Tensor rows(std::int64_t first, std::int64_t count) const;
-  // The same memory used by another device that can read it (CPU towers share host memory).
+  // The same elements for another device: the same memory where it is the device's own or all is
+  // the host's, else a copy by its main stream, which needs the source until it has run. A source
+  // in another device's memory must be complete.
   Tensor on(Device& device) const;
+  bool host_readable() const;
   // The same memory without a gradient: cuts the tape.
   Tensor detach() const;
 

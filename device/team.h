@@ -58,7 +58,8 @@ struct HostTeam {
     return fold<MaxOp, R>(n, f);
   }
   template <class F>
-  BELFRY_HD void each(std::size_t n, F f) const {
+  BELFRY_HD void each(std::size_t n, F f) const {  // indices are independent
+#pragma GCC ivdep
     for (std::size_t i = 0; i < n; ++i) f(i);
   }
 };

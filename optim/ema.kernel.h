@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
+
 #include "belfry/core/host_device.h"
-#include "belfry/device/types.h"
 
 namespace belfry {
 
@@ -13,29 +14,21 @@ BELFRY_HD inline double ema_decay(double decay, double n) {
 }
 
 // shadow <- shadow + (1 - d) (param - shadow), after the update. The shadow starts as a copy of
-// the initial parameters. `updates` is a device scalar: the applied updates, this one included.
+// the initial parameters.
 struct EmaUpdate {
-  static constexpr const char* name = "ema_update";
   float* shadow;
   const float* param;
-  const float* updates;
-  double decay;  // in double: 1 - 0.9999f is wrong by 1.6e-4 of itself
-
-  struct Range {
-    float* shadow;
-    const float* param;
-    float rate;
-    BELFRY_HD void operator()(std::size_t i) const {
-      shadow[i] = shadow[i] + rate * (param[i] - shadow[i]);
-    }
-  };
-  BELFRY_HD Range local() const {
-    return {shadow, param, static_cast<float>(1 - ema_decay(decay, *updates))};
-  }
-  void touches(Touches& t, std::size_t n) const {
-    t.reads(param, n * sizeof(float)).reads(updates, sizeof *updates);
-    t.reads(shadow, n * sizeof(float)).writes(shadow, n * sizeof(float));
+  float rate;
+  BELFRY_HD void operator()(std::size_t i) const {
+    shadow[i] = shadow[i] + rate * (param[i] - shadow[i]);
   }
 };
+
+// `updates`: the applied ones, this one included. In double: 1 - 0.9999f is wrong by 1.6e-4 of
+// itself.
+BELFRY_HD inline EmaUpdate ema_update(float* shadow, const float* param, double decay,
+                                      float updates) {
+  return {shadow, param, static_cast<float>(1 - ema_decay(decay, static_cast<double>(updates)))};
+}
 
 }  // namespace belfry

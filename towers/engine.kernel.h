@@ -12,7 +12,15 @@ struct VariablePlan {
   float present = 0;
 };
 
-// The scalars of the rule, and the count of applied updates of each variable that takes part.
+// What the host learns of an update, once, when it ends.
+struct DeviceOutcome {
+  Verdict verdict;
+  Totals totals;
+  LabelFault fault;
+};
+
+// The scalars of the rule, and the count of applied updates of each variable that takes part; none
+// does when the update is refused.
 struct FillScalars {
   static constexpr const char* name = "fill_scalars";
   const VariablePlan* plan;
@@ -21,7 +29,9 @@ struct FillScalars {
   float* steps;
   UpdateScalars* scalars;
   BELFRY_HD void operator()(std::size_t v) const {
-    if (plan[v].present != 0) steps[v] += 1;
+    const bool active = plan[v].present != 0 && verdict->ok != 0;
+    if (active) steps[v] += 1;
+    scalars[v].active = active ? 1.f : 0.f;
     scalars[v].lr = *lr;
     scalars[v].decay = plan[v].decay;
     scalars[v].clip = verdict->clip;

@@ -8,11 +8,10 @@
 
 #include "belfry/allreduce/round_record.h"
 #include "belfry/allreduce/verdict.kernel.h"
+#include "belfry/optim/update_args.h"
 #include "belfry/towers/group.h"
 
 namespace belfry {
-
-inline constexpr int kMaxStates = 4;  // arrays of optimizer state
 
 // What every tower of a group reads and none changes during a step.
 struct EngineShared {
@@ -42,6 +41,11 @@ struct UpdateInput {
   const std::vector<float>* squares = nullptr;  // apply, where the rule wants them: flat
 };
 
+struct MetricValue {
+  std::string name;
+  double sum = 0, weight = 0;
+};
+
 // What a tower found out; read by the caller after the join.
 struct TowerResult {
   std::exception_ptr error;  // thrown by this tower's function or one of its ops
@@ -52,7 +56,7 @@ struct TowerResult {
   Decision decision;
   Verdict verdict;
   Totals totals;
-  std::vector<std::pair<std::string, Metric>> metrics;
+  std::vector<MetricValue> metrics;
   double forward_backward = 0, exposed = 0, update = 0;
   std::vector<std::string> placement;
 };

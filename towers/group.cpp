@@ -90,6 +90,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   shared.context = &context;
   shared.optimizer = std::move(optimizer);
   shared.options = std::move(options);
+  shared.options.variables = variables_on(context, shared.options.variables);
   if (shared.optimizer.statistics != Statistics::none)
     require_units_for_noise(shared.optimizer.units(context.towers()));
   std::vector<std::unique_ptr<Module>> modules;
@@ -167,6 +168,11 @@ Batch TowerGroupBase::Impl::shard(const Batch& batch, int tower) const {
   return batch.slice(rows_here.first, rows_here.count);
 }
 
+void TowerGroupBase::Impl::complete(const Batch& batch) const {
+  for (const std::string& name : batch.names())
+    if (!batch[name].host_readable()) batch[name].device().synchronize();
+}
+
 Clock TowerGroupBase::Impl::clock(const Batch& batch) const {
   return {batch.rows_per_epoch, batch.full_rows > 0 ? batch.full_rows : batch.rows};
 }
@@ -182,6 +188,7 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
   std::vector<Batch> shards;  // cut before anybody waits: a bad batch changes nothing
   for (std::size_t t = 0; t < towers.size(); ++t)
     shards.push_back(shard(batch, static_cast<int>(t)));
+  complete(batch);
   on_towers(true, [&](int t) {
     const auto k = static_cast<std::size_t>(t);
     towers[k]->update(in, shards[k], fn, results[k]);
@@ -270,9 +277,9 @@ Report TowerGroupBase::Impl::report(const UpdateInput& in, const Batch& batch,
     r.skipped.push_back(shared.plan.index.variables()[static_cast<std::size_t>(v)].name);
   std::map<std::string, double> weights;
   for (const TowerResult& t : results) {
-    for (const auto& [name, metric] : t.metrics) {
-      r.metrics[name] += metric.sum.item();
-      weights[name] += metric.weight.item();
+    for (const MetricValue& m : t.metrics) {
+      r.metrics[m.name] += m.sum;
+      weights[m.name] += m.weight;
     }
     r.forward_backward += t.forward_backward / static_cast<double>(results.size());
     r.exposed += t.exposed / static_cast<double>(results.size());
@@ -411,6 +418,7 @@ TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
   out.towers.resize(n);
   out.weights.resize(n);
   out.losses.resize(n);
+  i.complete(batch);
   i.on_towers(false, [&](int t) {
     const auto k = static_cast<std::size_t>(t);
     out.towers[k] = i.towers[k]->gradients(i.attempts + 1, i.shard(batch, t), fn, out.weights[k],

@@ -60,15 +60,17 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   EvalReport out;
   Batch batch;
   while (loader.next(batch)) {
+    i.complete(batch);
     i.on_towers(false, [&](int t) {
       const int first = plan.first_shard(t);
       for (int v = first; v < first + plan.shard_count(t); ++v) {
         const RowPart r = part_of(batch.rows, v, plan.shards);
         if (r.count == 0) continue;
         Step step;
-        const Batch rows = batch.slice(r.first, r.count);
-        add(sums[static_cast<std::size_t>(v)],
-            i.towers[static_cast<std::size_t>(t)]->evaluate(rows, fn, step), step);
+        Tower& tower = *i.towers[static_cast<std::size_t>(t)];
+        const Loss loss = tower.evaluate(batch.slice(r.first, r.count), fn, step);
+        tower.require_labels();
+        add(sums[static_cast<std::size_t>(v)], loss, step);
       }
     });
     out.rows += batch.rows;

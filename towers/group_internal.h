@@ -44,6 +44,7 @@ struct TowerGroupBase::Impl {
   void warn_skipped(const Report& report) const;
   Clock clock(const Batch& batch) const;
   Batch shard(const Batch& batch, int tower) const;
+  void complete(const Batch& batch) const;  // waits until other devices may read it
   std::vector<float> whole(FlatArray what, int k);
   void set_whole(FlatArray what, int k, const std::vector<float>& flat);
   std::vector<GroupArray> cut(const std::string& kind, const std::vector<float>& flat) const;

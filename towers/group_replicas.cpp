@@ -14,25 +14,23 @@ namespace {
 
 using Hashes = std::vector<std::uint64_t>;  // one a variable, flat order
 
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // elements fetched at once
+
 Hashes hashes_of(Tower& tower, const FlatIndex& index) {
   Device& device = tower.device();
   device.bind_thread();
   const float* flat = tower.mover().parameters();
-  std::vector<float> copy;
-  if (!device.host_memory()) {
-    copy.resize(index.elements());
-    device.main().copy(copy.data(), flat, copy.size() * sizeof(float));
-    flat = copy.data();
-  }
-  device.synchronize();
-  if (copy.empty()) {
-    Touches read;
-    read.reads(flat, index.elements() * sizeof(float));
-    device.main().host_access(read);
-  }
+  std::vector<float> piece(std::min(kPiece, index.elements()));
   Hashes out;
-  for (const FlatVariable& v : index.variables())
-    out.push_back(checksum(std::as_bytes(std::span(flat + v.offset, v.size))));
+  for (const FlatVariable& v : index.variables()) {
+    Checksum sum;
+    for (std::size_t at = 0; at < v.size; at += piece.size()) {
+      const std::size_t n = std::min(piece.size(), v.size - at);
+      device.main().fetch(piece.data(), flat + v.offset + at, n * sizeof(float));
+      sum.update(std::as_bytes(std::span(piece.data(), n)));
+    }
+    out.push_back(sum.value());
+  }
   return out;
 }
 

@@ -66,7 +66,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   options.check_replicas = config_.check_replicas;
   options.log_placement = session.log_placement;
   plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
-                      options.variables);
+                      variables_on(*context_, options.variables));
   require_memory(plan_, available_memory());
   if (session.plan_only) return;
   group_ = std::make_unique<TowerGroupBase>(

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "belfry/core/error.h"
-#include "belfry/optim/ema.kernel.h"
 #include "belfry/towers/tower_internal.h"
 
 namespace belfry {
@@ -16,11 +15,6 @@ Tensor table(std::size_t n, Device& device) {
   return Tensor::zeros(Shape{static_cast<std::int64_t>(std::max<std::size_t>(n, 1) * sizeof(T))},
                        DType::u8, device);
 }
-template <class T>
-T* as(const Tensor& t) {
-  return static_cast<T*>(t.raw());
-}
-
 }  // namespace
 
 Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module,
@@ -39,27 +33,34 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
     variables_[v]->set_trainable(shared.trainable[v] != 0);
     sinks_[v].complete = [this, v] { variable_complete(static_cast<int>(v)); };
   }
+  make_tables();
+  bind(mover_->parameters());
+  device_.synchronize();
+}
+
+void Tower::make_tables() {
+  const std::size_t n = variables_.size();
   std::vector<SegmentRef> refs;
-  for (const Segment& s : shared.plan.index.segments())
+  for (const Segment& s : shared_.plan.index.segments())
     refs.push_back({s.offset, static_cast<unsigned>(s.size), s.variable});
   std::vector<int> only_part;
-  const LeafPlan& leaves = shared.plan.leaves;
+  const LeafPlan& leaves = shared_.plan.leaves;
   for (const LeafSource& s : leaves.sources)
     only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
   const Settled settled(device_.main());  // after what it copies from
   segments_ = table<SegmentRef>(refs.size(), device_);
   device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
-  fold_plan_ = table<FoldPlan>(n, device_);
-  variable_plan_ = table<VariablePlan>(n, device_);
   steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   scalars_ = table<UpdateScalars>(n, device_);
-  verdict_ = table<Verdict>(1, device_);
-  totals_ = table<Totals>(1, device_);
-  lr_ = Tensor::zeros(Shape{1}, DType::f32, device_);
-  if (shared.plan.unit_squares && !shared.plan.leaves.strict)
-    unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared.plan.index.elements())},
+  outcome_ = table<DeviceOutcome>(1, device_);
+  host_outcome_ = Pinned(device_, sizeof(DeviceOutcome));
+  outcome_sent_ = device_.event();
+  plan_ = table<std::byte>(lr_at() + sizeof(float), device_);
+  host_plan_ = Pinned(device_, plan_.bytes());
+  if (shared_.plan.unit_squares && !leaves.strict)
+    unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared_.plan.index.elements())},
                                    DType::f32, device_);
-  if (leaves.strict && !shared.lone) {
+  if (leaves.strict && !shared_.lone) {
     only_part_ = table<int>(only_part.size(), device_);
     device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));
   }
@@ -67,7 +68,6 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
     merges_ = table<std::uint8_t>(leaves.merges.size(), device_);
     device_.main().copy(merges_.raw(), leaves.merges.data(), leaves.merges.size());
   }
-  bind(mover_->parameters());
   device_.synchronize();
 }
 
@@ -98,13 +98,21 @@ Batch Tower::on_device(const Batch& batch) const {
   return moved;
 }
 
-Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn,
-                           TowerResult& out) {
+// Where ops note invalid labels; null where they find them themselves.
+LabelFault* Tower::label_fault() const {
+  return device_.host_memory() ? nullptr : &as<DeviceOutcome>(outcome_)->fault;
+}
+
+void Tower::clear_fault() {
+  if (LabelFault* fault = label_fault()) device_.main().fill(fault, 0, sizeof *fault);
+}
+
+Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
   const Batch batch = on_device(rows);
-  const Scope scope(
-      {unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row, batch.rows});
+  const Scope scope({unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row,
+                     batch.rows, label_fault()});
   Step step;
   step.training = true;
   step.update = in.update;
@@ -126,7 +134,7 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
       throw GradientError(ErrorText{.what = "step.report(\"" + m.first + "\")",
                                     .found = "something else",
                                     .expected = "f32 scalars: a sum and its weight"});
-    out.metrics.push_back(std::move(m));
+    metrics_.push_back(std::move(m));
   }
   return unit;
 }
@@ -171,16 +179,20 @@ void Tower::end_unit(const Unit& unit, bool first) {
   reset_sinks(unit_gradient_.data<float>());
 }
 
-void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
-                      HostPart& part, Unit& last) {
+void Tower::add_unit(const Unit& unit, DevicePart* part, bool first) {
+  launch_elements(device_.main(), 1,
+                  AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
+                          label_fault(), part, first});
+}
+
+void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                      Unit& last) {
   reset_sinks(shared_.plan.unit_squares ? unit_gradient_.data<float>() : mover_->gradient());
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   for (std::size_t k = 0; k < micro.size(); ++k) {
-    Unit unit = forward(in, shard.slice(micro[k].first, micro[k].count), fn, out);
-    launch_elements(device_.main(), 1,
-                    AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
-                            mover_->part(), k == 0});
+    Unit unit = forward(in, shard.slice(micro[k].first, micro[k].count), fn);
+    add_unit(unit, mover_->part(), k == 0);
     note_presence(unit, part, 0);
     ++part.units;
     if (k + 1 == micro.size()) {
@@ -241,8 +253,7 @@ void Tower::finish_buckets() {
 void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
   device_.main().fill(mover_->part(), 0, at(shared_.plan.leaves.parts) * sizeof(DevicePart));
   if (index_ != 0) return;
-  static constexpr DevicePart kOne{1, 0, 1};
-  device_.main().copy(mover_->part(), &kOne, sizeof kOne);
+  launch_elements(device_.main(), 1, SetPart{mover_->part(), {.weight = 1, .units = 1}});
   for (const GradientPair& p : averaged.mean) {
     const int v = shared_.plan.index.find(p.variable);
     const FlatVariable& f = shared_.plan.index.variables()[at(v)];
@@ -253,58 +264,77 @@ void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
   part.called = 1;
 }
 
+std::size_t Tower::variable_plan_at() const { return variables_.size() * sizeof(FoldPlan); }
+std::size_t Tower::lr_at() const {
+  return variable_plan_at() + variables_.size() * sizeof(VariablePlan);
+}
+
 void Tower::upload_plan(const UpdateInput& in, const Decision& d) {
-  device_.main().host_access(
-      Touches()
-          .writes(host_fold_plan_.data(), host_fold_plan_.size() * sizeof(FoldPlan))
-          .writes(host_variable_plan_.data(), host_variable_plan_.size() * sizeof(VariablePlan))
-          .writes(&host_lr_, sizeof host_lr_));
-  host_fold_plan_ = shared_.fold_plan;
-  host_variable_plan_.resize(variables_.size());
+  device_.main().host_access(Touches().writes(host_plan_.at<void>(), plan_.bytes()));
+  auto* const fold_plan = host_plan_.at<FoldPlan>();
+  auto* const variable_plan = host_plan_.at<VariablePlan>(variable_plan_at());
   for (std::size_t v = 0; v < variables_.size(); ++v) {
-    host_fold_plan_[v].present = d.present[v] != 0 ? 1.f : 0.f;
-    host_variable_plan_[v] = {shared_.decay[v], host_fold_plan_[v].present};
+    fold_plan[v] = shared_.fold_plan[v];
+    fold_plan[v].present = d.present[v] != 0 ? 1.f : 0.f;
+    variable_plan[v] = {shared_.decay[v], fold_plan[v].present};
   }
-  host_lr_ = static_cast<float>(in.lr);
-  Stream& s = device_.main();
-  s.copy(fold_plan_.raw(), host_fold_plan_.data(), host_fold_plan_.size() * sizeof(FoldPlan));
-  s.copy(variable_plan_.raw(), host_variable_plan_.data(),
-         host_variable_plan_.size() * sizeof(VariablePlan));
-  s.copy(lr_.raw(), &host_lr_, sizeof host_lr_);
+  *host_plan_.at<float>(lr_at()) = static_cast<float>(in.lr);
+  device_.main().copy(plan_.raw(), host_plan_.at<void>(), plan_.bytes());
+}
+
+Tower::Rows Tower::rows_of(const Work& w) const {
+  const FlatIndex& index = shared_.plan.index;
+  return {index.first_segment(w.first_block), index.first_segment(w.first_block + w.blocks),
+          w.first_block * kBlock, w.blocks * kBlock};
 }
 
 void Tower::fold(const UpdateInput& in, const Work& w) {
-  const std::size_t s0 = shared_.plan.index.first_segment(w.first_block);
-  const std::size_t s1 = shared_.plan.index.first_segment(w.first_block + w.blocks);
+  const Rows rows = rows_of(w);
   FoldConfig config = shared_.fold;
   const bool apply = in.kind == UpdateInput::Kind::apply;
   if (apply) config.divide = false;
-  launch_fold(device_.main(), s1 - s0,
-              {as<SegmentRef>(segments_) + s0, as<FoldPlan>(fold_plan_), w.sources, w.square_in,
-               merges_.defined() ? as<std::uint8_t>(merges_) : nullptr,
-               only_part_.defined() && !apply ? as<int>(only_part_) : nullptr, mover_->parts(),
-               as<Totals>(totals_), w.param, w.mean, w.square, mover_->statistics() + s0, w.origin,
-               w.mean_origin, static_cast<int>(shared_.plan.leaves.sources.size()),
-               shared_.plan.towers * shared_.plan.leaves.parts, config});
+  launch_fold(device_.main(), rows.end - rows.begin,
+              {.segments = as<SegmentRef>(segments_) + rows.begin,
+               .first = rows.first,
+               .count = rows.size,
+               .plan = as<FoldPlan>(plan_),
+               .variables = variables_.size(),
+               .sources = w.sources,
+               .square_in = w.square_in,
+               .host_sources = w.host_sources,
+               .host_square_in = w.host_square_in,
+               .merges = merges_.defined() ? as<std::uint8_t>(merges_) : nullptr,
+               .only_part = only_part_.defined() && !apply ? as<int>(only_part_) : nullptr,
+               .parts = mover_->parts(),
+               .totals = &as<DeviceOutcome>(outcome_)->totals,
+               .param = w.param,
+               .mean = w.mean,
+               .square = w.square,
+               .stats = mover_->statistics() + rows.begin,
+               .origin = w.origin,
+               .mean_origin = w.mean_origin,
+               .n = static_cast<int>(shared_.plan.leaves.sources.size()),
+               .part_count = shared_.plan.towers * shared_.plan.leaves.parts,
+               .config = config});
 }
 
 void Tower::apply(const Work& w) {
-  const FlatIndex& index = shared_.plan.index;
-  const std::size_t end = index.first_segment(w.first_block + w.blocks);
-  float* state[kMaxStates];
-  for (std::size_t i = index.first_segment(w.first_block); i < end; ++i) {
-    const Segment& seg = index.segments()[i];
-    if (host_fold_plan_[at(seg.variable)].present == 0) continue;
-    const std::size_t o = seg.offset - w.origin;
-    for (int k = 0; k < shared_.plan.states; ++k) state[k] = w.state[k] + o;
-    const UpdateScalars* scalars = as<UpdateScalars>(scalars_) + seg.variable;
-    shared_.optimizer.rule->update(device_.main(),
-                                   {seg.size, w.param + o, w.mean + (seg.offset - w.mean_origin),
-                                    w.square == nullptr ? nullptr : w.square + o, state, scalars});
-    if (shared_.plan.ema)
-      launch_elements(device_.main(), seg.size,
-                      EmaUpdate{w.ema + o, w.param + o, &scalars->step, shared_.optimizer.ema});
-  }
+  const Rows rows = rows_of(w);
+  UpdateArgs args{.rows = rows.end - rows.begin,
+                  .segments = as<SegmentRef>(segments_) + rows.begin,
+                  .first = rows.first,
+                  .size = rows.size,
+                  .origin = w.origin,
+                  .grad_origin = w.mean_origin,
+                  .param = w.param,
+                  .grad = w.mean,
+                  .square = w.square,
+                  .scalars = as<UpdateScalars>(scalars_),
+                  .variables = variables_.size(),
+                  .ema = shared_.plan.ema ? w.ema : nullptr,
+                  .ema_decay = shared_.optimizer.ema};
+  for (int k = 0; k < shared_.plan.states; ++k) args.state[k] = w.state[k];
+  shared_.optimizer.rule->update(device_.main(), args);
 }
 
 }  // namespace belfry

@@ -6,6 +6,7 @@
 
 #include "belfry/allreduce/fold.h"
 #include "belfry/allreduce/leaf_plan.h"
+#include "belfry/device/pinned.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
 
@@ -26,6 +27,7 @@ class Tower {
   GradientList gradients(std::int64_t update, const Batch& shard, const LossFn& fn, double& weight,
                          double& loss);
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
+  void require_labels();  // throws DataError for an invalid one of evaluate(); waits
 
   // Runs what is still queued after an error, so that nothing uses memory that is about to go.
   void drain() noexcept;
@@ -44,7 +46,8 @@ class Tower {
   };
   std::vector<RowPart> micro_batches(std::int64_t rows) const;
   Batch on_device(const Batch& batch) const;
-  Unit forward(const UpdateInput& in, const Batch& rows, const LossFn& fn, TowerResult& out);
+  Unit forward(const UpdateInput& in, const Batch& rows, const LossFn& fn);
+  void add_unit(const Unit& unit, DevicePart* part, bool first);
   void note_presence(const Unit& unit, HostPart& part, int group);
   void backward(Unit& unit, bool seeded);
   void end_unit(const Unit& unit, bool first);
@@ -52,28 +55,45 @@ class Tower {
   void zero_missing();
   void variable_complete(int v);
   void complete_bucket_of(int v);
-  void run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
-                 HostPart& part, Unit& last);
+  void run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                 Unit& last);
   void run_last(Unit& last, TowerResult& out);
   // Strict mode: tower_leaves.cpp.
   std::vector<RowPart> leaf_rows(std::int64_t batch) const;
   void start_leaves(std::int64_t batch);
-  void run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out,
-                  HostPart& part, Unit& last);
+  void run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                  Unit& last);
   void empty_leaf(int leaf);
   void end_leaf(int leaf);
   void push_leaf(int leaf);
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
+  template <class T>
+  static T* as(const Tensor& t) {
+    return static_cast<T*>(t.raw());
+  }
+  void make_tables();
+  std::size_t variable_plan_at() const;
+  std::size_t lr_at() const;
   void upload_plan(const UpdateInput& in, const Decision& d);
+  LabelFault* label_fault() const;
+  void clear_fault();
   void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
                TowerResult& out);
+  // The segments of some blocks, and the elements they cover.
+  struct Rows {
+    std::size_t begin, end, first, size;
+  };
+  Rows rows_of(const Work& work) const;
   void fold(const UpdateInput& in, const Work& work);
   void apply(const Work& work);
-  Totals host_totals();
+  void sum_parts();
+  void reach_verdict(const SegmentStats* stats);
   void fill_scalars();
   void conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out);
+  void send_outcome();
+  void read_outcome(TowerResult& out);
   void find_bad(TowerResult& out);
 
   const EngineShared& shared_;
@@ -86,17 +106,18 @@ class Tower {
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
   // Device tables.
-  Tensor segments_, fold_plan_, variable_plan_, steps_, scalars_, verdict_, totals_, lr_;
+  Tensor segments_, steps_, scalars_, outcome_;
   Tensor merges_, only_part_;  // of the fold, where it needs them
-  std::vector<FoldPlan> host_fold_plan_;
-  std::vector<VariablePlan> host_variable_plan_;
-  float host_lr_ = 0;
+  Tensor plan_;                // FoldPlan and VariablePlan of each variable, then the rate
+  Pinned host_plan_, host_outcome_, host_metrics_;
+  std::unique_ptr<Event> outcome_sent_;
   // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
   bool buckets_open_ = false;     // completing variables may release buckets
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
-  bool filled_ = false;           // the rule's scalars are those of this update
+  bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
+  std::vector<std::pair<std::string, Metric>> metrics_;
   int units_ = 0;                 // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows

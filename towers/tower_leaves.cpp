@@ -38,8 +38,8 @@ void Tower::start_leaves(std::int64_t batch) {
 }
 
 // All leaves up to the last one with rows, of which only the forward pass.
-void Tower::run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& fn,
-                       TowerResult& out, HostPart& part, Unit& last) {
+void Tower::run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                       Unit& last) {
   const LeafPlan& plan = shared_.plan.leaves;
   device_.main().fill(mover_->part(), 0, at(plan.parts) * sizeof(DevicePart));
   for (int i = 0; i <= last_leaf_; ++i) {
@@ -49,10 +49,8 @@ void Tower::run_leaves(const UpdateInput& in, const Batch& shard, const LossFn& 
       continue;
     }
     reset_sinks(mover_->gradient(stack_.size()));
-    Unit unit = forward(in, shard.slice(rows.first, rows.count), fn, out);
-    launch_elements(device_.main(), 1,
-                    AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
-                            mover_->part() + i, true});
+    Unit unit = forward(in, shard.slice(rows.first, rows.count), fn);
+    add_unit(unit, mover_->part() + i, true);
     note_presence(unit, part, i / plan.cuts);
     ++part.units;
     if (i == last_leaf_) {

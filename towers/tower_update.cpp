@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "belfry/core/error.h"
 #include "belfry/towers/tower_internal.h"
@@ -11,11 +12,6 @@ namespace {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class T>
-T* as(const Tensor& t) {
-  return static_cast<T*>(t.raw());
 }
 
 }  // namespace
@@ -38,14 +34,17 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   leaves_.clear();
   stack_ = LeafStack();
   weights_.clear();
+  metrics_.clear();
+  summed_ = judged_ = filled_ = false;
+  clear_fault();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
   try {
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
     else if (leaves.strict)
-      run_leaves(in, shard, fn, out, part, last);
+      run_leaves(in, shard, fn, part, last);
     else
-      run_units(in, shard, fn, out, part, last);
+      run_units(in, shard, fn, part, last);
   } catch (...) {
     out.error = std::current_exception();
     part.flags |= HostPart::kThrew;
@@ -99,14 +98,6 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, 
   finish_buckets();
   const double backward_end = now();
   out.forward_backward = backward_end;
-  bool summed = false;
-  const auto sum_parts = [&] {
-    if (!summed)
-      launch_elements(device_.main(), 1,
-                      SumParts{mover_->parts(), shared_.plan.towers * shared_.plan.leaves.parts,
-                               as<Totals>(totals_)});
-    summed = true;
-  };
   Work work;
   double update_begin = backward_end;
   const bool fused = shared_.fused && in.kind == UpdateInput::Kind::train;
@@ -116,7 +107,7 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, 
       fold(in, work);
       continue;
     }
-    if (mover_->any_failed() || !(host_totals().weight > 0)) continue;
+    if (mover_->any_failed()) continue;
     if (!filled_) update_begin = now();
     fill_scalars();
     fold(in, work);
@@ -124,54 +115,49 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, 
   }
   if (fused && !filled_) update_begin = now();  // the others took all blocks
   const SegmentStats* stats = mover_->gather_statistics();
-  sum_parts();
   if (!fused) update_begin = now();
   conclude(in, fused, stats, out);
-  filled_ = false;
   const double end = now();
   out.exposed = update_begin - backward_end;
   out.update = end - update_begin;
 }
 
-Totals Tower::host_totals() {
-  Totals totals;
-  device_.main().fetch(&totals, totals_.raw(), sizeof totals);
-  return totals;
+void Tower::sum_parts() {
+  if (std::exchange(summed_, true)) return;
+  launch_elements(device_.main(), 1,
+                  SumParts{mover_->parts(), shared_.plan.towers * shared_.plan.leaves.parts,
+                           &as<DeviceOutcome>(outcome_)->totals});
+}
+
+// Whether the update may happen, on the device: nobody waits for the answer.
+void Tower::reach_verdict(const SegmentStats* stats) {
+  if (std::exchange(judged_, true)) return;
+  sum_parts();
+  const Optimizer& o = shared_.optimizer;
+  const double limit = o.clip == Clip::global_norm ? o.clip_limit : 0;
+  launch_rows(device_.main(), 1,
+              ReachVerdict{shared_.fold.statistics ? stats : nullptr,
+                           shared_.plan.index.segments().size(), static_cast<float>(limit), o.guard,
+                           &as<DeviceOutcome>(outcome_)->totals,
+                           &as<DeviceOutcome>(outcome_)->verdict});
 }
 
 void Tower::fill_scalars() {
-  if (filled_) return;
-  filled_ = true;
-  if (shared_.fused) {
-    static constexpr Verdict kNone{};
-    device_.main().copy(verdict_.raw(), &kNone, sizeof kNone);
-  }
-  launch_elements(
-      device_.main(), variables_.size(),
-      FillScalars{as<VariablePlan>(variable_plan_), as<Verdict>(verdict_), lr_.data<float>(),
-                  steps_.data<float>(), as<UpdateScalars>(scalars_)});
+  if (std::exchange(filled_, true)) return;
+  reach_verdict(nullptr);
+  const auto* bytes = as<std::byte>(plan_);
+  launch_elements(device_.main(), variables_.size(),
+                  FillScalars{reinterpret_cast<const VariablePlan*>(bytes + variable_plan_at()),
+                              &as<DeviceOutcome>(outcome_)->verdict,
+                              reinterpret_cast<const float*>(bytes + lr_at()),
+                              steps_.data<float>(), as<UpdateScalars>(scalars_)});
 }
 
+// The end of an update: everything is put on the streams, then the host waits for the outcome.
 void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats,
                      TowerResult& out) {
-  Stream& main = device_.main();
-  if (shared_.fold.statistics) {
-    const double limit =
-        shared_.optimizer.clip == Clip::global_norm ? shared_.optimizer.clip_limit : 0;
-    launch_rows(main, 1,
-                ReachVerdict{stats, shared_.plan.index.segments().size(), static_cast<float>(limit),
-                             as<Verdict>(verdict_)});
-  } else {
-    static constexpr Verdict kNone{};
-    main.copy(verdict_.raw(), &kNone, sizeof kNone);
-  }
-  main.fetch(&out.verdict, verdict_.raw(), sizeof(Verdict));
-  out.totals = host_totals();
-  const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
-  out.refused = mover_->any_failed() || bad || !(out.totals.weight > 0);
-  const bool took_part = in.kind == UpdateInput::Kind::apply ? index_ == 0 : units_ > 0;
-  if (bad && took_part) find_bad(out);
-  const bool updates = !out.refused && in.kind != UpdateInput::Kind::average_only;
+  reach_verdict(stats);
+  const bool updates = !mover_->any_failed() && in.kind != UpdateInput::Kind::average_only;
   if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares) {
     mover_->write(FlatArray::square, 0, in.squares->data());
     control_.barrier();  // everybody's part is there before anybody updates
@@ -181,7 +167,52 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     Work work;
     while (!fused && mover_->next_update(work)) apply(work);
   }
+  send_outcome();
   mover_->finish(updates);
+  read_outcome(out);
+  const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
+  out.refused = mover_->any_failed() || out.verdict.ok == 0;
+  const bool took_part = in.kind == UpdateInput::Kind::apply ? index_ == 0 : units_ > 0;
+  if (bad && took_part) find_bad(out);
+}
+
+void Tower::send_outcome() {
+  Stream& main = device_.main();
+  if (host_metrics_.bytes() < 2 * sizeof(float) * metrics_.size())
+    host_metrics_ = Pinned(device_, 2 * sizeof(float) * metrics_.size());
+  for (std::size_t k = 0; k < metrics_.size(); ++k) {
+    main.copy(host_metrics_.at<float>() + 2 * k, metrics_[k].second.sum.raw(), sizeof(float));
+    main.copy(host_metrics_.at<float>() + 2 * k + 1, metrics_[k].second.weight.raw(),
+              sizeof(float));
+  }
+  main.copy(host_outcome_.at<void>(), outcome_.raw(), sizeof(DeviceOutcome));
+  main.record(*outcome_sent_);
+}
+
+// The one wait of the host for its device in an update; what moves the parameters goes on.
+void Tower::read_outcome(TowerResult& out) {
+  if (device_.host_memory())
+    device_.main().synchronize();  // errors of queued operations come out here
+  else
+    outcome_sent_->wait_host();
+  device_.main().host_access(
+      Touches()
+          .reads(host_outcome_.at<void>(), sizeof(DeviceOutcome))
+          .reads(host_metrics_.at<void>(), 2 * sizeof(float) * metrics_.size()));
+  const DeviceOutcome& outcome = *host_outcome_.at<DeviceOutcome>();
+  out.verdict = outcome.verdict;
+  out.totals = outcome.totals;
+  const auto* values = host_metrics_.at<float>();
+  for (std::size_t k = 0; k < metrics_.size(); ++k, values += 2)
+    out.metrics.push_back({metrics_[k].first, static_cast<double>(values[0]),
+                           static_cast<double>(values[1])});
+  metrics_.clear();
+  if (outcome.fault.found == 0 || out.error) return;
+  try {
+    throw_label(outcome.fault.row, outcome.fault.label, outcome.fault.classes);
+  } catch (...) {
+    out.error = std::current_exception();
+  }
 }
 
 // On the error path only: which of this tower's variables carry non-finite numbers.
@@ -215,26 +246,25 @@ void Tower::find_bad(TowerResult& out) {
 GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn,
                               double& weight, double& loss) {
   device_.bind_thread();
+  const Settled settled(device_.main());  // the caller's rows may go
   UpdateInput in;
   in.update = update;
-  TowerResult result;
   std::vector<char> present(variables_.size(), 0);
   reset_sinks(mover_->gradient());
+  clear_fault();
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   bool first = true;
   for (const RowPart& r : micro) {
-    Unit unit = forward(in, shard.slice(r.first, r.count), fn, result);
-    launch_elements(device_.main(), 1,
-                    AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
-                            mover_->part(), first});
-    first = false;
+    Unit unit = forward(in, shard.slice(r.first, r.count), fn);
+    add_unit(unit, mover_->part(), std::exchange(first, false));
     HostPart part;
     note_presence(unit, part, 0);
     for (std::size_t v = 0; v < present.size(); ++v)
       present[v] = static_cast<char>(present[v] | present_here_[v]);
     backward(unit, micro.size() > 1);
   }
+  metrics_.clear();
   GradientList out;
   for (std::size_t v = variables_.size(); v-- > 0;) {
     const FlatVariable& f = shared_.plan.index.variables()[v];
@@ -250,6 +280,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   }
   DevicePart part;
   device_.main().fetch(&part, mover_->part(), sizeof part);
+  if (part.faults > 0) require_labels();
   weight = static_cast<double>(part.weight);
   loss = part.weight > 0 ? static_cast<double>(part.loss / part.weight) : 0;
   return out;
@@ -257,10 +288,20 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
 
 Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   device_.bind_thread();
+  const Settled settled(device_.main());  // the caller's rows may go
+  clear_fault();
   const Batch batch = on_device(shard);
-  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows});
+  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows,
+                     label_fault()});
   step.tower = index_;
   return fn(*module_, batch, step);
+}
+
+void Tower::require_labels() {
+  if (label_fault() == nullptr) return;
+  LabelFault fault;
+  device_.main().fetch(&fault, label_fault(), sizeof fault);
+  if (fault.found != 0) throw_label(fault.row, fault.label, fault.classes);
 }
 
 void Tower::drain() noexcept {

@@ -23,18 +23,14 @@ void Adam::declare(Schema& schema) {
 
 void Adam::update(Stream& stream, const UpdateArgs& a) const {
   if (!wants_squares()) {
-    launch_elements(stream, a.n,
-                    AdamUpdate<false>{a.param, a.grad, nullptr, a.state[0], a.state[1], a.scalars,
-                                      beta1, beta2, static_cast<float>(eps)});
+    launch_update(stream, a, AdamUpdate<false>{beta1, beta2, static_cast<float>(eps)});
     return;
   }
-  if (a.square == nullptr && a.n != 0)
+  if (a.square == nullptr && a.size != 0)
     throw GradientError(ErrorText{.what = "adam with second_moment = 'towers'",
                                   .found = "an update without the mean of squares",
                                   .expected = "squares of the units' gradients"});
-  launch_elements(stream, a.n,
-                  AdamUpdate<true>{a.param, a.grad, a.square, a.state[0], a.state[1], a.scalars,
-                                   beta1, beta2, static_cast<float>(eps)});
+  launch_update(stream, a, AdamUpdate<true>{beta1, beta2, static_cast<float>(eps)});
 }
 
 void Adam::reference(double& param, double grad, double square, double* state,

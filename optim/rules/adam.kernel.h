@@ -4,8 +4,7 @@
 #include <limits>
 
 #include "belfry/core/host_device.h"
-#include "belfry/device/types.h"
-#include "belfry/optim/update_args.h"
+#include "belfry/optim/update.kernel.h"
 
 namespace belfry {
 
@@ -16,12 +15,8 @@ namespace belfry {
 template <bool kTowers>
 struct AdamUpdate {
   static constexpr const char* name = kTowers ? "adam_towers_update" : "adam_update";
-  float* param;
-  const float* grad;
-  const float* square;  // null unless kTowers
-  float* mean;
-  float* moment;
-  const UpdateScalars* scalars;
+  static constexpr int states = 2;  // mean, moment
+  static constexpr bool squares = kTowers;
   double beta1, beta2;  // in double: 1 - 0.999f is wrong by 1.3e-5 of itself
   float eps;
 
@@ -44,15 +39,14 @@ struct AdamUpdate {
       param[i] = param[i] * keep - rate * m / (std::sqrt(v) * root + eps);
     }
   };
-  BELFRY_HD Range local() const {
-    const UpdateScalars s = *scalars;
+  BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     const double t = static_cast<double>(s.step);
     const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
-    return {param,
-            grad,
-            square,
-            mean,
-            moment,
+    return {p.param,
+            p.grad,
+            p.square,
+            p.state[0],
+            p.state[1],
             static_cast<float>(beta1),
             static_cast<float>(1 - beta1),
             static_cast<float>(beta2),
@@ -62,13 +56,6 @@ struct AdamUpdate {
             static_cast<float>(static_cast<double>(s.lr) / correction1),
             static_cast<float>(1 / std::sqrt(correction2)),
             eps};
-  }
-  void touches(Touches& t, std::size_t n) const {
-    t.reads(grad, n * sizeof(float)).reads(scalars, sizeof *scalars);
-    if (kTowers) t.reads(square, n * sizeof(float));
-    t.reads(param, n * sizeof(float)).writes(param, n * sizeof(float));
-    t.reads(mean, n * sizeof(float)).writes(mean, n * sizeof(float));
-    t.reads(moment, n * sizeof(float)).writes(moment, n * sizeof(float));
   }
 };
 

@@ -17,9 +17,7 @@ class Momentum : public Rule {
   }
   std::vector<std::string> state_names() const override { return {"velocity"}; }
   void update(Stream& stream, const UpdateArgs& a) const override {
-    launch_elements(
-        stream, a.n,
-        MomentumUpdate{a.param, a.grad, a.state[0], a.scalars, static_cast<float>(momentum)});
+    launch_update(stream, a, MomentumUpdate{static_cast<float>(momentum)});
   }
   void reference(double& param, double grad, double, double* state,
                  const UpdateScalars& s) const override {

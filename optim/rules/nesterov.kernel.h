@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "belfry/core/host_device.h"
-#include "belfry/device/types.h"
-#include "belfry/optim/update_args.h"
+#include "belfry/optim/update.kernel.h"
 
 namespace belfry {
 
 // v <- mu v + g, p <- (1 - lr decay) p - lr (g + mu v), with the new v: PyTorch's form.
 struct NesterovUpdate {
   static constexpr const char* name = "nesterov_update";
-  float* param;
-  const float* grad;
-  float* velocity;
-  const UpdateScalars* scalars;
+  static constexpr int states = 1;  // velocity
+  static constexpr bool squares = false;
   float mu;
 
   struct Range {
@@ -27,14 +24,8 @@ struct NesterovUpdate {
       param[i] = param[i] * keep - lr * (g + mu * v);
     }
   };
-  BELFRY_HD Range local() const {
-    const UpdateScalars s = *scalars;
-    return {param, grad, velocity, mu, 1 - s.lr * s.decay, s.lr, s.clip};
-  }
-  void touches(Touches& t, std::size_t n) const {
-    t.reads(grad, n * sizeof(float)).reads(scalars, sizeof *scalars);
-    t.reads(param, n * sizeof(float)).writes(param, n * sizeof(float));
-    t.reads(velocity, n * sizeof(float)).writes(velocity, n * sizeof(float));
+  BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
+    return {p.param, p.grad, p.state[0], mu, 1 - s.lr * s.decay, s.lr, s.clip};
   }
 };
 

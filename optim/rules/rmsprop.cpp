@@ -28,13 +28,9 @@ class Rmsprop : public Rule {
   void update(Stream& stream, const UpdateArgs& a) const override {
     const float e = static_cast<float>(eps), mu = static_cast<float>(momentum);
     if (momentum > 0)
-      launch_elements(
-          stream, a.n,
-          RmspropUpdate<true>{a.param, a.grad, a.state[0], a.state[1], a.scalars, alpha, mu, e});
+      launch_update(stream, a, RmspropUpdate<true>{alpha, mu, e});
     else
-      launch_elements(
-          stream, a.n,
-          RmspropUpdate<false>{a.param, a.grad, a.state[0], nullptr, a.scalars, alpha, mu, e});
+      launch_update(stream, a, RmspropUpdate<false>{alpha, mu, e});
   }
   void reference(double& param, double grad, double, double* state,
                  const UpdateScalars& s) const override {

@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "belfry/core/host_device.h"
-#include "belfry/device/types.h"
-#include "belfry/optim/update_args.h"
+#include "belfry/optim/update.kernel.h"
 
 namespace belfry {
 
@@ -13,11 +12,8 @@ namespace belfry {
 template <bool kMomentum>
 struct RmspropUpdate {
   static constexpr const char* name = kMomentum ? "rmsprop_momentum_update" : "rmsprop_update";
-  float* param;
-  const float* grad;
-  float* moment;
-  float* velocity;  // null unless kMomentum
-  const UpdateScalars* scalars;
+  static constexpr int states = kMomentum ? 2 : 1;  // moment, velocity
+  static constexpr bool squares = false;
   double alpha;  // in double: 1 - alpha must not lose digits
   float mu, eps;
 
@@ -39,12 +35,11 @@ struct RmspropUpdate {
       param[i] = param[i] * keep - lr * u;
     }
   };
-  BELFRY_HD Range local() const {
-    const UpdateScalars s = *scalars;
-    return {param,
-            grad,
-            moment,
-            velocity,
+  BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
+    return {p.param,
+            p.grad,
+            p.state[0],
+            kMomentum ? p.state[1] : nullptr,
             static_cast<float>(alpha),
             static_cast<float>(1 - alpha),
             mu,
@@ -52,12 +47,6 @@ struct RmspropUpdate {
             1 - s.lr * s.decay,
             s.lr,
             s.clip};
-  }
-  void touches(Touches& t, std::size_t n) const {
-    t.reads(grad, n * sizeof(float)).reads(scalars, sizeof *scalars);
-    t.reads(param, n * sizeof(float)).writes(param, n * sizeof(float));
-    t.reads(moment, n * sizeof(float)).writes(moment, n * sizeof(float));
-    if (kMomentum) t.reads(velocity, n * sizeof(float)).writes(velocity, n * sizeof(float));
   }
 };
 

@@ -12,7 +12,7 @@ class Sgd : public Rule {
   void declare(Schema&) override {}
   std::vector<std::string> state_names() const override { return {}; }
   void update(Stream& stream, const UpdateArgs& a) const override {
-    launch_elements(stream, a.n, SgdUpdate{a.param, a.grad, a.scalars});
+    launch_update(stream, a, SgdUpdate{});
   }
   void reference(double& param, double grad, double, double*,
                  const UpdateScalars& s) const override {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "belfry/core/host_device.h"
-#include "belfry/device/types.h"
-#include "belfry/optim/update_args.h"
+#include "belfry/optim/update.kernel.h"
 
 namespace belfry {
 
 // p <- (1 - lr decay) p - lr g
 struct SgdUpdate {
   static constexpr const char* name = "sgd_update";
-  float* param;
-  const float* grad;
-  const UpdateScalars* scalars;
+  static constexpr int states = 0;
+  static constexpr bool squares = false;
 
   struct Range {
     float* param;
@@ -21,13 +19,8 @@ struct SgdUpdate {
       param[i] = param[i] * keep - lr * (grad[i] * clip);
     }
   };
-  BELFRY_HD Range local() const {
-    const UpdateScalars s = *scalars;
-    return {param, grad, 1 - s.lr * s.decay, s.lr, s.clip};
-  }
-  void touches(Touches& t, std::size_t n) const {
-    t.reads(grad, n * sizeof(float)).reads(scalars, sizeof *scalars);
-    t.reads(param, n * sizeof(float)).writes(param, n * sizeof(float));
+  BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
+    return {p.param, p.grad, 1 - s.lr * s.decay, s.lr, s.clip};
   }
 };
 

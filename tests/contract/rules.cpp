@@ -165,11 +165,22 @@ TEST_CASE("rules: touches cover parameters, gradient, state and scalars", "[cont
   for_each_rule([](const std::string&, const RuleEntry&, const Rule& rule) {
     std::vector<float> param(7), grad(7), square(7);
     std::vector<std::vector<float>> state(rule.state_names().size(), std::vector<float>(7));
-    std::vector<float*> pointers;
-    for (auto& s : state) pointers.push_back(s.data());
     const UpdateScalars scalars;
+    const SegmentRef segments[2] = {{100, 3, 0}, {103, 4, 0}};
     Recorder stream;
-    rule.update(stream, {7, param.data(), grad.data(), square.data(), pointers.data(), &scalars});
+    UpdateArgs args{.rows = 2,
+                    .segments = segments,
+                    .first = 100,
+                    .size = 7,
+                    .origin = 100,
+                    .grad_origin = 100,
+                    .param = param.data(),
+                    .grad = grad.data(),
+                    .square = square.data(),
+                    .scalars = &scalars,
+                    .variables = 1};
+    for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
+    rule.update(stream, args);
     const auto has = [&](const void* p, std::size_t bytes, bool write) {
       for (const Touch& t : stream.seen)
         if (t.data == p && t.bytes == bytes && t.write == write) return true;
@@ -179,10 +190,11 @@ TEST_CASE("rules: touches cover parameters, gradient, state and scalars", "[cont
     CHECK(has(param.data(), 28, true));
     CHECK(has(grad.data(), 28, false));
     CHECK(has(&scalars, sizeof scalars, false));
+    CHECK(has(segments, sizeof segments, false));
     CHECK(has(square.data(), 28, false) == rule.wants_squares());
-    for (const float* s : pointers) {
-      CHECK(has(s, 28, false));
-      CHECK(has(s, 28, true));
+    for (const auto& s : state) {
+      CHECK(has(s.data(), 28, false));
+      CHECK(has(s.data(), 28, true));
     }
   });
 }

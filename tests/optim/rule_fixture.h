@@ -36,7 +36,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 }
 
 // Parameters and state under one rule on a CPU device. `cuts` are where update() splits the flat
-// range into calls of their own.
+// range into segments.
 struct RuleRun {
   const Rule& rule;
   std::unique_ptr<Device> device;
@@ -54,18 +54,22 @@ struct RuleRun {
               const std::vector<float>& square = {}) {
     std::vector<std::size_t> ends = cuts;
     ends.push_back(param.size());
+    std::vector<SegmentRef> segments;
     std::size_t begin = 0;
     for (const std::size_t end : ends) {
-      std::vector<float*> pointers;
-      for (auto& s : state) pointers.push_back(s.data() + begin);
-      rule.update(device->main(), {.n = end - begin,
-                                   .param = param.data() + begin,
-                                   .grad = grad.data() + begin,
-                                   .square = square.empty() ? nullptr : square.data() + begin,
-                                   .state = pointers.data(),
-                                   .scalars = &scalars});
+      segments.push_back({begin, static_cast<unsigned>(end - begin), 0});
       begin = end;
     }
+    UpdateArgs args{.rows = segments.size(),
+                    .segments = segments.data(),
+                    .size = param.size(),
+                    .param = param.data(),
+                    .grad = grad.data(),
+                    .square = square.empty() ? nullptr : square.data(),
+                    .scalars = &scalars,
+                    .variables = 1};
+    for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
+    rule.update(device->main(), args);
     device->synchronize();
   }
 };

@@ -163,7 +163,9 @@ class SimCommunicator : public Communicator {
       c->run = [raw = c.get(), run] { run(*raw); };
       clique_->open.erase(number);
     }
-    scheduler.submit(dynamic_cast<SimStream&>(s).queue(), std::move(op));
+    auto& stream = dynamic_cast<SimStream&>(s);
+    stream.submitted(SeparateMemory::Kind::kernel, op.touches, text);
+    scheduler.submit(stream.queue(), std::move(op));
   }
 
   std::string mismatch(const Collective& c, const std::string& signature, const Post& mine) const {

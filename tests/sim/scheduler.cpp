@@ -203,7 +203,9 @@ void Scheduler::meet(int queue) {
   join(r->clock, q.clock);
   if (r->here.size() < r->members) return;
   running_ = queue;
+  if (around_collectives) around_collectives(true);
   if (r->run) r->run();
+  if (around_collectives) around_collectives(false);
   running_ = -1;
   for (const int k : r->here) {
     Queue& member = queues_[at(k)];

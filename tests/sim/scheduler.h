@@ -49,6 +49,7 @@ class Scheduler {
   void host_access(const Range& range, const std::string* what);
   void freed(std::uintptr_t lo, std::uintptr_t hi);  // memory goes back to the heap
   std::function<void(std::uintptr_t, std::uintptr_t)> on_free;
+  std::function<void(bool begins)> around_collectives;  // while one moves its data
   void publish(const void* key, std::uint64_t phase);
   void observe(const void* key, std::uint64_t phase);
   void block_until(const std::function<bool()>& ready, const char* what);

@@ -219,6 +219,8 @@ class SharedMover : public Mover {
     w.blocks = chunk.blocks;
     w.sources = sources_.data();
     w.square_in = a_->plan.unit_squares ? square_in_.data() : nullptr;
+    w.host_sources = w.sources;
+    w.host_square_in = w.square_in;
     // A mean that is used at once stays in cache: writing and reading it would move 2 arrays more.
     const bool scratch = a_->whole && !a_->plan.mean_in_place;
     w.mean = (scratch ? scratch_ : a_->mean).data<float>();

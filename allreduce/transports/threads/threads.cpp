@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/allreduce/transports/threads/group_internal.h"
+#include "belfry/core/error.h"
 
 namespace belfry {
 namespace {
@@ -23,6 +24,11 @@ class ThreadsTransport : public Transport {
     if (options_.variables == Variables::replicated)
       return make_sliced_mover(plan, device, communicator(tower), control(tower),
                                options_.delay_seconds);
+    if (!device.host_memory())
+      throw ConfigError(ErrorText{.what = "variables = \"shared\"",
+                                  .found = name_of(device.id()) + ", whose memory is its own",
+                                  .expected = "towers that share host memory",
+                                  .fix = "set variables = \"replicated\""});
     if (!arrays_)
       arrays_ = threads::make_shared_arrays(plan, device, context_.host(), options_.delay_seconds);
     return threads::make_shared_mover(arrays_, group_, tower, device);
@@ -30,8 +36,10 @@ class ThreadsTransport : public Transport {
   std::string describe() const override {
     return std::string("averaging: threads, ") +
            (options_.variables == Variables::shared
-                ? "one shared copy of the variables (towers in one process read the same memory)"
-                : "a copy of the variables a tower (asked for by variables = \"replicated\")");
+            ? "one shared copy of the variables (towers in one process read the same memory)"
+            : context_.device(0).host_memory()
+                ? "a copy of the variables a tower (asked for by variables = \"replicated\")"
+                : "a copy of the variables a tower (each device has its own memory)");
   }
 
  private:

@@ -2,17 +2,23 @@
 #include "belfry/autodiff/ops/loss/labels_internal.h"
 
 #include "belfry/autodiff/ops/checks_internal.h"
+#include "belfry/autodiff/ops/loss/check_labels.kernel.h"
 
 namespace belfry {
+
+void throw_label(std::int64_t row, std::int32_t label, std::int64_t classes) {
+  throw DataError(ErrorText{.what = "label of row " + std::to_string(row) + " is out of range",
+                            .found = std::to_string(label),
+                            .expected = "a label in [0, " + std::to_string(classes) + ")"});
+}
+
 namespace {
 
 void check_range(const Tensor& labels, std::int64_t classes, LabelFilter filter) {
   const std::int32_t* y = labels.data<std::int32_t>();
   for (std::int64_t row = 0; row < labels.size(); ++row)
     if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= classes))
-      throw DataError(ErrorText{.what = "label of row " + std::to_string(row) + " is out of range",
-                                .found = std::to_string(y[row]),
-                                .expected = "a label in [0, " + std::to_string(classes) + ")"});
+      throw_label(row, y[row], classes);
 }
 
 Shape leading(const Shape& shape) {
@@ -34,9 +40,17 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels, La
              name_of(logits.device().id()));
   const std::int64_t classes = logits.shape()[-1];
   if (classes < 1) throw_op(op, "no classes", logits.shape().text(), "at least 1 column");
-  if (labels.size() == 0 || !labels.device().host_memory()) return;
-  stream_of(labels).run(Touches().reads(labels.raw(), labels.bytes()),
-                        [labels, classes, filter] { check_range(labels, classes, filter); });
+  if (labels.size() == 0) return;
+  if (labels.device().host_memory()) {
+    stream_of(labels).run(Touches().reads(labels.raw(), labels.bytes()),
+                          [labels, classes, filter] { check_range(labels, classes, filter); });
+    return;
+  }
+  const Scope* scope = Scope::current();
+  if (scope == nullptr || scope->options().label_fault == nullptr) return;
+  launch_rows(stream_of(labels), 1,
+              CheckLabels{labels.data<std::int32_t>(), static_cast<std::size_t>(labels.size()),
+                          classes, filter, scope->options().label_fault});
 }
 
 std::vector<OpMisuse> label_misuses(const char* op,

@@ -13,7 +13,8 @@ inline LabelFilter label_filter(std::optional<std::int32_t> ignore) {
 }
 
 // Throws GradientError unless logits are [..., classes] of floats and labels i32 [...], one device.
-// Puts a check of the labels' range on the stream where the host can read them (DataError).
+// Puts a check of the labels' range on the stream: where the host can read them it throws
+// DataError, elsewhere it leaves its finding in the scope's label_fault, for the engine to throw.
 void check_labels(const char* op, const Tensor& logits, const Tensor& labels, LabelFilter filter);
 
 // The misuses that every op of logits and labels has.
