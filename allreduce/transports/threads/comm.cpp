@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <cstring>
 
 #include "belfry/allreduce/transports/threads/group_internal.h"
+#include "belfry/allreduce/transports/threads/reduce_members.kernel.h"
 #include "belfry/autodiff/tensor.h"
 
 namespace belfry::threads {
@@ -80,26 +80,14 @@ class ThreadsCommunicator : public Communicator {
   void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
                   CommTag tag) override {
     const auto posts = enter(s, {tag, n * sizeof(float), in});
-    float* sum = scratch(s, n);
-    Touches t;
-    t.writes(sum, n * sizeof(float));
-    std::vector<const float*> sources;
-    for (std::size_t p = 0; p < posts.size(); ++p) {
-      sources.push_back(static_cast<const float*>(posts[p].data));
-      t.reads(posts[p].data, n * sizeof(float));
-      if (p != me() && n != 0) s.wait(*posts[p].event);
-    }
-    s.run(t, [sum, n, op, sources = std::move(sources)] {
-      for (std::size_t i = 0; i < n; ++i) {
-        float v = sources[0][i];
-        for (std::size_t p = 1; p < sources.size(); ++p)
-          v = op == Reduce::sum ? v + sources[p][i] : std::max(v, sources[p][i]);
-        sum[i] = v;
-      }
-    });
+    float* all = scratch(s, n * posts.size());
+    std::vector<Move> moves;
+    for (std::size_t p = 0; p < posts.size(); ++p)
+      moves.push_back({all + p * n, posts[p].data, n * sizeof(float), p});
+    copy(s, posts, moves);
     // Everybody has read before anyone writes: `in` may be `out`.
     leave(s, tag, [&](std::size_t) { return n != 0; });
-    s.copy(out, sum, n * sizeof(float));
+    launch_elements(s, n, ReduceMembers{all, n, posts.size(), op == Reduce::max, out});
   }
 
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
@@ -110,6 +98,9 @@ class ThreadsCommunicator : public Communicator {
   }
 
   bool healthy() const noexcept override { return !group_.comm.aborted(); }
+  void require_healthy() const override {
+    if (!healthy()) throw CommError(ErrorText{.what = "the group was aborted", .tower = rank_});
+  }
   void abort() noexcept override { group_.abort(); }
   void close() override {}
 
@@ -147,14 +138,10 @@ class ThreadsCommunicator : public Communicator {
 
   void copy(Stream& s, const std::vector<CommPost>& posts, std::vector<Move> moves) {
     std::erase_if(moves, [](const Move& m) { return m.to == m.from || m.bytes == 0; });
-    Touches t;
     for (const Move& m : moves) {
-      t.reads(m.from, m.bytes).writes(m.to, m.bytes);
       if (m.member != me()) s.wait(*posts[m.member].event);
+      s.copy(m.to, m.from, m.bytes);
     }
-    s.run(t, [moves = std::move(moves)] {
-      for (const Move& m : moves) std::memcpy(m.to, m.from, m.bytes);
-    });
   }
 
   std::vector<CommPost> meet(const CommPost& post) {

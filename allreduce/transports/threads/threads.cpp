@@ -28,7 +28,7 @@ class ThreadsTransport : public Transport {
     return threads::make_shared_mover(arrays_, group_, tower, device);
   }
   std::string describe() const override {
-    return std::string("averaging: threads, ") +
+    return "averaging: threads (" + options_.reason + "), " +
            (options_.variables == Variables::shared
                 ? "one shared copy of the variables (towers in one process read the same memory)"
                 : "a copy of the variables a tower (asked for by variables = \"replicated\")");
