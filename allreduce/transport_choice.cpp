@@ -14,7 +14,8 @@ TransportChoice choose_transport(const Context& context, const std::string& aske
     if (!devices.insert(id).second) return {"threads", "several towers on " + name_of(id)};
   }
   if (context.towers() == 1) return {"threads", "one tower"};
-  if (context.platform()->extension("nccl") == nullptr) return {"threads", "the CUDA plug-in has no NCCL"};
+  if (context.platform()->extension("nccl") == nullptr)
+    return {"threads", "the CUDA plug-in has no NCCL"};
   return {"nccl", "each tower has a GPU of its own"};
 }
 

@@ -11,8 +11,7 @@
 
 struct ncclComm;
 
-namespace belfry {
-namespace nccl {
+namespace belfry::nccl {
 
 // One collective, in the words of errors.
 struct Call {
@@ -93,5 +92,4 @@ void close_communicator(Shared& shared, Member& member);
 void check(int result, const char* call, Shared& shared, const Member& member, const Call& what);
 ErrorText failure_text(int result, const char* call, const Member& member, const Call& what);
 
-}  // namespace nccl
-}  // namespace belfry
+}  // namespace belfry::nccl

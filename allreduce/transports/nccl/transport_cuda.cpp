@@ -7,7 +7,6 @@
 #include <map>
 
 #include "belfry/allreduce/transports/nccl/nccl_internal.h"
-#include "belfry/device/cuda/extension.h"
 
 namespace belfry::nccl {
 namespace {
