@@ -93,7 +93,15 @@ class Transport {
 
 struct TransportOptions {
   Variables variables = Variables::shared;
-  double delay_seconds = 0;  // artificial, before each update's first fold: tests and benches
+  double delay_seconds = 0;      // artificial, before each update's first fold: tests and benches
+  double timeout_seconds = 600;  // without progress of a collective, where somebody watches
+  bool check_tags = false;       // compare what the members issue; transports of memory always do
+  std::string reason = "asked for by transport";  // why this one: describe() says it
+};
+
+// What a platform gives as its extension of a transport's name, where it brings the code for it.
+struct TransportMaker {
+  std::unique_ptr<Transport> (*make)(Context&, const TransportOptions&);
 };
 
 struct TransportEntry {

@@ -142,6 +142,7 @@ class SlicedMover : public Mover {
   }
 
   void finish(bool updated) override {
+    comm_.require_healthy();  // else the verdict came out of a collective that was ended early
     if (updated) gather_parameters();
     // On the device: the next forward reads the parameters, and writes the gradients that were
     // sent.

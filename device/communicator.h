@@ -37,6 +37,8 @@ class Communicator {
                           CommTag tag) = 0;
   virtual void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) = 0;
   virtual bool healthy() const noexcept = 0;
+  // Throws CommError when the group has failed: whatever came out of its collectives is void then.
+  virtual void require_healthy() const = 0;
   virtual void abort() noexcept = 0;
   virtual void close() = 0;  // collective, when nothing is pending
 };

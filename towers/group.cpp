@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "belfry/allreduce/transport_choice.h"
 #include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
 #include "belfry/towers/group_internal.h"
@@ -82,6 +83,25 @@ void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
       s.plan.towers == 1 && !s.fold.shaped && s.options.variables == Variables::shared;
 }
 
+void place_variables(EngineShared& s) {
+  const Variables possible = possible_variables(*s.context, s.options.variables);
+  if (possible == std::exchange(s.options.variables, possible)) return;
+  s.context->log(
+      "variables = \"shared\" needs memory that all towers read: each device gets a copy");
+}
+
+std::unique_ptr<Transport> make_transport(const EngineShared& s) {
+  const GroupOptions& o = s.options;
+  const TransportChoice choice = choose_transport(*s.context, o.transport);
+  const TransportOptions wish{.variables = o.variables,
+                              .delay_seconds = o.exchange_delay,
+                              .timeout_seconds = o.timeout_seconds,
+                              .check_tags = o.check_tags,
+                              .reason = choice.reason};
+  if (o.make_transport) return o.make_transport(*s.context, wish);
+  return builtin().table<TransportEntry>().at(choice.name, "transport").make(*s.context, wish);
+}
+
 }  // namespace
 
 TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory& make,
@@ -90,7 +110,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   shared.context = &context;
   shared.optimizer = std::move(optimizer);
   shared.options = std::move(options);
-  shared.options.variables = variables_on(context, shared.options.variables);
+  place_variables(shared);
   if (shared.optimizer.statistics != Statistics::none)
     require_units_for_noise(shared.optimizer.units(context.towers()));
   std::vector<std::unique_ptr<Module>> modules;
@@ -105,13 +125,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
     for (int t = 0; t < context.towers(); ++t) context.device(t).set_threads(1);  // bits need it
   plan_flat(shared, variables);
   plan_fold(shared, variables);
-  const TransportOptions wish{shared.options.variables, shared.options.exchange_delay};
-  const auto& make_transport = shared.options.make_transport;
-  transport = make_transport ? make_transport(context, wish)
-                             : builtin()
-                                   .table<TransportEntry>()
-                                   .at(shared.options.transport, "transport")
-                                   .make(context, wish);
+  transport = make_transport(shared);
   for (int t = 0; t < context.towers(); ++t)
     towers.push_back(std::make_unique<Tower>(
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));

@@ -13,11 +13,13 @@
 namespace belfry {
 
 struct GroupOptions {
-  std::string transport = "threads";
+  std::string transport = "auto";  // as choose_transport() says
   // Makes the transport instead of the registered one of that name.
   std::function<std::unique_ptr<Transport>(Context&, const TransportOptions&)> make_transport{};
   Variables variables = Variables::shared;
-  double exchange_delay = 0;  // seconds; tests and benches
+  double exchange_delay = 0;     // seconds; tests and benches
+  double timeout_seconds = 600;  // TransportOptions
+  bool check_tags = false;
   // Updates between two comparisons of the replicas' parameters, 0: none; replicated only.
   std::int64_t check_replicas = 100;
   bool log_placement = false;  // logs every op of the first update with its devices

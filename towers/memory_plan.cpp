@@ -70,12 +70,6 @@ LeafPlan leaf_plan(const Optimizer& o, int towers) {
   return plan_strict(towers, static_cast<int>(o.virtual_shards), static_cast<int>(o.accumulate));
 }
 
-Variables variables_on(const Context& context, Variables wanted) {
-  for (int t = 0; t < context.towers(); ++t)
-    if (!context.device(t).host_memory()) return Variables::replicated;
-  return wanted;
-}
-
 MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int towers,
                        Variables variables) {
   MemoryPlan out;

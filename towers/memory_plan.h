@@ -29,10 +29,6 @@ struct MemoryPlan {
 // How towers share the backward passes. Throws ConfigError with more towers than virtual shards.
 LeafPlan leaf_plan(const Optimizer& optimizer, int towers);
 
-// The way of keeping variables that these devices have: replicated, where the host cannot read
-// their memory.
-Variables variables_on(const Context& context, Variables wanted);
-
 MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int towers,
                        Variables variables);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/towers/session.h"
 
+#include "belfry/allreduce/transport_choice.h"
 #include "belfry/autodiff/ops/loss/correct.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/core/error.h"
@@ -62,11 +63,13 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   const std::shared_ptr<ModelFactory> model = config_.model;
   GroupOptions options;
   options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
+  options.transport = config_.transport;
+  options.timeout_seconds = config_.timeout_seconds;
   options.exchange_delay = config_.exchange_delay;
   options.check_replicas = config_.check_replicas;
   options.log_placement = session.log_placement;
   plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
-                      variables_on(*context_, options.variables));
+                      possible_variables(*context_, options.variables));
   require_memory(plan_, available_memory());
   if (session.plan_only) return;
   group_ = std::make_unique<TowerGroupBase>(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "belfry/allreduce/mover.h"
 #include "belfry/core/plugin_choice.h"
 #include "belfry/core/units.h"
 #include "belfry/device/tower_list.h"
@@ -31,7 +32,13 @@ std::string towers_fault(const std::string& towers) {
   }
 }
 
-void bind_top(Document& document, TrainConfig& c) {
+std::vector<std::string> transports(const Registry& registry) {
+  std::vector<std::string> out = registry.table<TransportEntry>().names();
+  out.insert(out.begin(), "auto");
+  return out;
+}
+
+void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   Schema top;
   top.key("towers", c.towers,
           {.help = "\"cpu:N\": N towers on this machine's cores; \"cuda:all\", \"cuda:0,1\": "
@@ -46,6 +53,16 @@ void bind_top(Document& document, TrainConfig& c) {
       .key("variables", c.variables,
            {.choices = {"shared", "replicated"},
             .help = "one copy of the parameters, or one a tower"})
+      .key(
+          "transport", c.transport,
+          {.choices = transports(registry),
+           .help = "how gradients are exchanged; auto: nccl where each tower has a GPU of its own, "
+                   "else threads"})
+      .key("timeout_seconds", c.timeout_seconds,
+           {.min = 0.1,
+            .max = 1e6,
+            .unit = "seconds",
+            .help = "an exchange between GPUs without progress for so long is an error"})
       .key("check_replicas", c.check_replicas,
            {.min = 0,
             .max = 1e9,
@@ -166,7 +183,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
 
 TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   TrainConfig c;
-  bind_top(document, c);
+  bind_top(document, registry, c);
   c.model_name = document.peek_string("model", "name", "");
   c.model = choose_plugin<ModelEntry>(document, registry, "model", "model", "");
   if (c.model) {

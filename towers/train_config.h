@@ -31,6 +31,8 @@ struct TrainConfig {
   std::int64_t seed = 1;
   std::string output;  // relative to the working directory
   std::string variables = "shared";
+  std::string transport = "auto";
+  double timeout_seconds = 600;
   double exchange_delay = 0;
   std::int64_t check_replicas = 100;
   LoaderOptions loader;

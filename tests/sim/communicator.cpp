@@ -111,6 +111,9 @@ class SimCommunicator : public Communicator {
   }
 
   bool healthy() const noexcept override { return !clique_->aborted; }
+  void require_healthy() const override {
+    if (clique_->aborted) throw CommError("the group was aborted");
+  }
   void abort() noexcept override { clique_->abort(); }
   void close() override {}
 

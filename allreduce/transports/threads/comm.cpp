@@ -98,6 +98,9 @@ class ThreadsCommunicator : public Communicator {
   }
 
   bool healthy() const noexcept override { return !group_.comm.aborted(); }
+  void require_healthy() const override {
+    if (!healthy()) throw CommError(ErrorText{.what = "the group was aborted", .tower = rank_});
+  }
   void abort() noexcept override { group_.abort(); }
   void close() override {}
 

@@ -26,4 +26,9 @@ struct ReduceMembers {
   }
 };
 
+template <class Table>
+void kernels_of_reduce_members(Table& table) {
+  table.template elements<ReduceMembers>();
+}
+
 }  // namespace belfry

@@ -34,7 +34,7 @@ class ThreadsTransport : public Transport {
     return threads::make_shared_mover(arrays_, group_, tower, device);
   }
   std::string describe() const override {
-    return std::string("averaging: threads, ") +
+    return "averaging: threads (" + options_.reason + "), " +
            (options_.variables == Variables::shared
             ? "one shared copy of the variables (towers in one process read the same memory)"
             : context_.device(0).host_memory()

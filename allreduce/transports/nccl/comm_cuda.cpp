@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include <nccl.h>
+
+#include <cstring>
+
+#include "belfry/allreduce/transports/nccl/nccl_internal.h"
+#include "belfry/allreduce/transports/threads/reduce_members.kernel.h"
+#include "belfry/autodiff/tensor.h"
+
+namespace belfry::nccl {
+namespace {
+
+// While it lives, the tower's thread may call NCCL and nobody aborts the communicator, at least not
+// before it had time to leave.
+class Inside {
+ public:
+  Inside(Shared& shared, Member& member) : shared_(shared), member_(member) {
+    member_.inside.store(true);  // seq_cst, as the watchdog's read: one of the two sees the other
+    if (!shared_.failed()) return;
+    leave();
+    shared_.require_healthy();
+  }
+  ~Inside() { leave(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  void leave() {
+    member_.inside.store(false);
+    if (shared_.failed()) shared_.host.notify();
+  }
+  Shared& shared_;
+  Member& member_;
+};
+
+// What members compare with check_tags: words, then for an exchange all counts.
+std::vector<std::byte> encode(const std::string& text, std::span<const std::size_t> send,
+                              std::span<const std::size_t> recv) {
+  std::vector<std::byte> out((1 + send.size() + recv.size()) * sizeof(std::size_t) + text.size());
+  std::byte* at = out.data();
+  const auto put = [&at](const void* data, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(at, data, bytes);
+    at += bytes;
+  };
+  const std::size_t counts = send.size();
+  put(&counts, sizeof counts);
+  put(send.data(), send.size_bytes());
+  put(recv.data(), recv.size_bytes());
+  put(text.data(), text.size());
+  return out;
+}
+
+struct Said {
+  std::vector<std::size_t> send, recv;
+  std::string text;
+};
+
+Said decode(const std::vector<std::byte>& bytes) {
+  std::size_t counts = 0;
+  std::memcpy(&counts, bytes.data(), sizeof counts);
+  Said out;
+  out.send.resize(counts);
+  out.recv.resize(counts);
+  const std::byte* at = bytes.data() + sizeof counts;
+  const std::size_t size = counts * sizeof(std::size_t);
+  if (counts != 0) {
+    std::memcpy(out.send.data(), at, size);
+    std::memcpy(out.recv.data(), at + size, size);
+  }
+  at += 2 * size;
+  out.text.assign(reinterpret_cast<const char*>(at),
+                  reinterpret_cast<const char*>(bytes.data() + bytes.size()));
+  return out;
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(std::shared_ptr<Shared> shared, int tower, Watchdog& watchdog)
+      : shared_(std::move(shared)),
+        member_(*shared_->members.at(static_cast<std::size_t>(tower))),
+        watchdog_(watchdog),
+        tags_(threads::make_control(shared_->tags, tower)),
+        control_(threads::make_control(shared_->group, tower)),
+        all_(Tensor::empty(Shape{0}, DType::f32, member_.device)) {}
+  int rank() const noexcept override { return member_.tower; }
+  int size() const noexcept override { return static_cast<int>(shared_->members.size()); }
+
+  void exchange(Stream& s, std::span<const void* const> send,
+                std::span<const std::size_t> send_bytes, std::span<void* const> recv,
+                std::span<const std::size_t> recv_bytes, CommTag tag) override {
+    const Call call{"exchange", tag};
+    Member::Slot* slot = enter(call, call.text(), send_bytes, recv_bytes);
+    const auto me = static_cast<std::size_t>(rank());
+    if (send_bytes[me] != 0 && send[me] != recv[me]) s.copy(recv[me], send[me], send_bytes[me]);
+    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
+      checked(ncclGroupStart(), "ncclGroupStart");
+      // An open group would swallow the thread's next calls: it is closed before an error is said.
+      ncclResult_t result = ncclSuccess;
+      const char* failed = "";
+      const auto grouped = [&](ncclResult_t r, const char* what) {
+        if (result == ncclSuccess && r != ncclSuccess) {
+          result = r;
+          failed = what;
+        }
+      };
+      for (std::size_t p = 0; p < send.size(); ++p) {
+        if (p == me) continue;
+        const int peer = static_cast<int>(p);
+        if (send_bytes[p] != 0)
+          grouped(ncclSend(send[p], send_bytes[p], ncclUint8, peer, member_.comm, stream),
+                  "ncclSend");
+        if (recv_bytes[p] != 0)
+          grouped(ncclRecv(recv[p], recv_bytes[p], ncclUint8, peer, member_.comm, stream),
+                  "ncclRecv");
+      }
+      grouped(ncclGroupEnd(), "ncclGroupEnd");
+      checked(result, failed);
+    });
+  }
+
+  void all_gather(Stream& s, const void* in, void* out, std::size_t bytes, CommTag tag) override {
+    const Call call{"all_gather", tag};
+    Member::Slot* slot = enter(call, call.text() + " of " + std::to_string(bytes) + " bytes");
+    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
+      if (bytes != 0)
+        checked(ncclAllGather(in, out, bytes, ncclUint8, member_.comm, stream), "ncclAllGather");
+    });
+  }
+
+  // NCCL's own sum has no fixed order: all parts are moved and added up here.
+  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
+                  CommTag tag) override {
+    const Call call{op == Reduce::max ? "all_reduce max" : "all_reduce sum", tag};
+    Member::Slot* slot = enter(call, call.text() + " of " + std::to_string(n) + " floats");
+    float* all = gathered(s, n);
+    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
+      if (n != 0)
+        checked(ncclAllGather(in, all, n, ncclFloat32, member_.comm, stream), "ncclAllGather");
+    });
+    launch_elements(s, n, ReduceMembers{all, n, shared_->members.size(), op == Reduce::max, out});
+  }
+
+  void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
+    const Call call{"broadcast", tag};
+    Member::Slot* slot = enter(call, call.text() + " of " + std::to_string(bytes) +
+                                         " bytes from tower " + std::to_string(root));
+    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
+      if (bytes != 0)
+        checked(ncclBroadcast(data, data, bytes, ncclUint8, root, member_.comm, stream),
+                "ncclBroadcast");
+    });
+  }
+
+  bool healthy() const noexcept override { return !shared_->failed(); }
+  void require_healthy() const override { shared_->require_healthy(); }
+  void abort() noexcept override {
+    shared_->fail({.what = "the group was aborted by tower " + std::to_string(rank()),
+                   .fix = "destroy it; the first error says why",
+                   .tower = rank()});
+  }
+  void close() override {
+    shared_->require_healthy();
+    control_->barrier();
+    if (rank() == 0) watchdog_.end();
+    control_->barrier();
+    close_communicator(*shared_, member_);
+  }
+
+ private:
+  // Counts the collective, and with check_tags compares it with the other members' before anything
+  // moves.
+  Member::Slot* enter(const Call& call, const std::string& text,
+                      std::span<const std::size_t> send = {},
+                      std::span<const std::size_t> recv = {}) {
+    shared_->require_healthy();
+    Member::Slot* slot = member_.enter(call);
+    if (shared_->check_tags) compare(call, text, encode(text, send, recv));
+    return slot;
+  }
+
+  void compare(const Call& call, const std::string& text, const std::vector<std::byte>& mine) {
+    std::vector<Said> all;
+    try {
+      for (const auto& bytes : tags_->all_gather(mine)) all.push_back(decode(bytes));
+    } catch (const CommError&) {
+      shared_->require_healthy();
+      throw;
+    }
+    const auto me = static_cast<std::size_t>(rank());
+    const auto differ = [&](std::size_t p, const std::string& found, const std::string& expected) {
+      ErrorText error{.what = "towers issued different collectives",
+                      .found = "tower " + std::to_string(p) + ": " + found,
+                      .expected = "as tower " + std::to_string(me) + ": " + expected,
+                      .tower = rank(),
+                      .update = call.tag.update};
+      shared_->fail(error);
+      throw CommError(error);
+    };
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      if (all[p].text != text) differ(p, all[p].text, text);
+      if (all[p].send.empty()) continue;
+      if (all[p].send[me] != all[me].recv[p])
+        differ(p, std::to_string(all[p].send[me]) + " bytes sent in " + text,
+               std::to_string(all[me].recv[p]) + " bytes to receive");
+      if (all[p].recv[me] != all[me].send[p])
+        differ(p, std::to_string(all[p].recv[me]) + " bytes to receive in " + text,
+               std::to_string(all[me].send[p]) + " bytes sent");
+    }
+  }
+
+  // Runs `calls` in NCCL and marks the stream behind it for the watchdog.
+  template <class F>
+  void issue(Stream& s, const Call& call, Member::Slot* slot, F calls) {
+    {
+      const Inside inside(*shared_, member_);
+      calls([&](ncclResult_t result,
+                const char* name) { check(result, name, *shared_, member_, call); },
+            static_cast<cudaStream_t>(s.native()));
+    }
+    if (slot == nullptr) return;
+    if (!slot->event) slot->event = member_.device.event();
+    s.record(*slot->event);
+    slot->recorded.store(true, std::memory_order_release);
+  }
+
+  float* gathered(Stream& s, std::size_t n) {
+    const std::size_t want = n * shared_->members.size();
+    if (static_cast<std::size_t>(all_.size()) < want) {
+      s.synchronize();  // an earlier collective may still use the old one
+      all_ = Tensor::empty(Shape{static_cast<std::int64_t>(want)}, DType::f32, member_.device);
+    }
+    return all_.data<float>();
+  }
+
+  std::shared_ptr<Shared> shared_;
+  Member& member_;
+  Watchdog& watchdog_;
+  std::unique_ptr<Control> tags_, control_;
+  Tensor all_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(std::shared_ptr<Shared> shared, int tower,
+                                                Watchdog& watchdog) {
+  return std::make_unique<NcclCommunicator>(std::move(shared), tower, watchdog);
+}
+
+void close_communicator(Shared& shared, Member& member) {
+  ncclComm_t comm = std::exchange(member.comm, nullptr);
+  if (comm == nullptr) return;
+  if (shared.failed()) {
+    ncclCommAbort(comm);
+    return;
+  }
+  if (const ncclResult_t result = ncclCommFinalize(comm); result != ncclSuccess) {
+    ncclCommAbort(comm);
+    check(result, "ncclCommFinalize", shared, member, {});
+  }
+  check(ncclCommDestroy(comm), "ncclCommDestroy", shared, member, {});
+}
+
+}  // namespace belfry::nccl
