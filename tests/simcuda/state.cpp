@@ -64,6 +64,8 @@ void State::enqueue(int queue, int device, const Node& node, std::shared_ptr<Mar
     node.post(queue);
     return;
   }
+  if (node.event != nullptr && alive.count(node.event) == 0)
+    scheduler.report(node.what + " of a graph uses an event that was destroyed");
   Operation op;
   op.what = name(node.what);
   if (node.kind == Node::Kind::work) {

@@ -201,6 +201,19 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
       Waits::yes);
 }
 
+// By the scheduler's model of time.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  return api("cudaEventElapsedTime", [&](State& s) -> cudaError_t {
+    for (cudaEvent_t e : {from, to}) {
+      if (usable(s, e, "cudaEventElapsedTime") == nullptr || !e->timing || e->mark == nullptr)
+        return cudaErrorInvalidResourceHandle;
+      if (!e->mark->done) return cudaErrorNotReady;
+    }
+    *milliseconds = static_cast<float>((to->mark->time - from->mark->time) * 1e3);
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return api("cudaEventQuery", [&](State& s) -> cudaError_t {
     CUevent_st* const e = usable(s, event, "cudaEventQuery");
