@@ -15,10 +15,18 @@ set(belfry_test_environment
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 
+# What the simulator's fronts share. As objects: they replace operator new and delete.
+add_library(belfry_sim_core OBJECT tests/sim/scheduler.cpp tests/sim/shadow.cpp
+  tests/sim/host_threads.cpp tests/sim/host.cpp tests/sim/heap.cpp)
+target_link_libraries(belfry_sim_core PUBLIC belfry PRIVATE belfry_flags)
+
 foreach(folder core device autodiff allreduce optim data towers apps contract scenarios sim)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
   if(NOT sources)
     continue()
+  endif()
+  if(folder STREQUAL "sim")
+    list(FILTER sources EXCLUDE REGEX "/(scheduler|shadow|host_threads|host|heap)\\.cpp$")
   endif()
   set(target test_${folder})
   add_executable(${target} ${sources} $<TARGET_OBJECTS:belfry_test_main>)
@@ -33,6 +41,9 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
   # Alone: they measure times, or use both cores.
   set_tests_properties(${target}_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
 endforeach()
+
+target_link_libraries(test_sim PRIVATE belfry_sim_core)
+include(simcuda)
 
 # Real processes: signals and kill -9.
 if(TARGET test_apps AND TARGET belfry_command)

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "belfry/tests/sim/platform.h"
+#include "belfry/tests/sim/host.h"
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -41,6 +42,21 @@ struct Operation {
   VectorClock host{};                        // of the scheduler: what its issuer knew
   double issued = 0;
   std::uint64_t number = 0;  // wait: on its device
+  // When true, a wait or a collective no longer waits for anybody: its communicator was aborted.
+  std::shared_ptr<const bool> abandoned{};
+  bool is_abandoned() const { return abandoned != nullptr && *abandoned; }
+};
+
+// A stream, as the scheduler keeps it.
+struct Queue {
+  int device, agent;
+  std::string name;
+  std::uint32_t priority;
+  VectorClock clock{};
+  double time = 0;
+  std::deque<Operation> ops{};
+  bool meeting = false;
+  std::exception_ptr error{};
 };
 
 // The n-th call of a kind on a device's streams, the same under every seed; none when n is 0.

@@ -4,7 +4,7 @@
 
 #include "belfry/device/context.h"
 #include "belfry/device/cpu/streams_internal.h"
-#include "belfry/tests/sim/scheduler.h"
+#include "belfry/tests/sim/host.h"
 #include "belfry/tests/sim/separate.h"
 
 namespace belfry::sim {
@@ -55,13 +55,5 @@ class SimStream : public QueuedStream {
   Kind kind_ = Kind::kernel;
   int queue_;
 };
-
-// `usual`, or fewer if $BELFRY_SIM_SEEDS says so.
-std::uint64_t seeds(std::uint64_t usual);
-
-// The scheduler that hears of memory given back to the heap, or none.
-void watch_heap(Scheduler* scheduler);
-
-std::vector<Range> ranges_of(const Touches& touches);
 
 }  // namespace belfry::sim

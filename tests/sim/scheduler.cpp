@@ -119,6 +119,7 @@ void Scheduler::observe(const void* key, std::uint64_t phase) {
 bool Scheduler::ready(const Queue& q) const {
   if (q.ops.empty() || q.meeting) return false;
   const Operation& op = q.ops.front();
+  if (op.is_abandoned()) return true;
   if (op.kind == Operation::Kind::wait) return op.mark->done;
   if (op.kind != Operation::Kind::collective || op.rendezvous->aborted) return true;
   const auto busy = busy_.find(q.device);
@@ -192,8 +193,8 @@ void Scheduler::finish(int queue, double begin) {
 void Scheduler::meet(int queue) {
   Queue& q = queues_[at(queue)];
   const std::shared_ptr<Rendezvous> r = q.ops.front().rendezvous;
-  if (r->aborted) {
-    if (!q.error) q.error = r->error;
+  if (r->aborted || q.ops.front().is_abandoned()) {
+    if (r->aborted && !q.error) q.error = r->error;
     return finish(queue, q.time);
   }
   q.meeting = true;
@@ -236,6 +237,20 @@ void Scheduler::abort(Rendezvous& r, std::exception_ptr error) {
   r.here.clear();
 }
 
+void Scheduler::leave(Rendezvous& r) {
+  threads_.progressed();
+  std::erase_if(r.here, [this](int k) {
+    Queue& member = queues_[at(k)];
+    if (!member.ops.front().is_abandoned()) return false;
+    member.meeting = false;
+    busy_.erase(member.device);
+    finish(k, member.time);
+    return true;
+  });
+}
+
+bool Scheduler::progress() { return step() || (running_ < 0 && threads_.pass(true)); }
+
 void Scheduler::deadlock(const char* what) {
   std::string text = std::string("deadlock in ") + what + "; blocked:";
   for (const Queue& q : queues_)
@@ -261,11 +276,12 @@ void Scheduler::block_until(const std::function<bool()>& ready_now, const char* 
   }
 }
 
-void Scheduler::synchronize(int queue, bool ordered) {
+void Scheduler::synchronize(int queue, bool ordered, bool counted) {
   const std::uint64_t number = syncs_[queues_[at(queue)].device];
   block_until([this, queue] { return idle(queue); }, "synchronize");
   Queue& q = queues_[at(queue)];
-  if (ordered && covers(threads_.me().clock, q.clock)) idle_syncs_.insert({q.device, number});
+  if (ordered && counted && covers(threads_.me().clock, q.clock))
+    idle_syncs_.insert({q.device, number});
   if (ordered) join(threads_.me().clock, q.clock);
   threads_.me().time = std::max(threads_.me().time, q.time);
   if (q.error) std::rethrow_exception(std::exchange(q.error, nullptr));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -33,10 +32,11 @@ class Scheduler {
   bool idle(int queue) const { return queues_[static_cast<std::size_t>(queue)].ops.empty(); }
   // Waits until the queue is empty; throws the first exception of its operations since the last.
   // Without `ordered` the host then knows nothing of what has run: a dropped wait of the host that
-  // is safe to execute.
-  void synchronize(int queue, bool ordered);
+  // is safe to execute. `counted`: one that is listed when it orders nothing new.
+  void synchronize(int queue, bool ordered, bool counted = true);
   void wait_host(const Mark& mark);
   void abort(Rendezvous& rendezvous, std::exception_ptr error);
+  void leave(Rendezvous& rendezvous);  // members whose operation is abandoned go on without it
 
   // The start of every call of a front: counts it, may fail it, may let another thread go first.
   // True when the call is to fail but has to wait first: a failed synchronize leaves nothing
@@ -54,6 +54,9 @@ class Scheduler {
   void observe(const void* key, std::uint64_t phase);
   void block_until(const std::function<bool()>& ready, const char* what);
   void preempt();
+  bool progress();  // runs one head or lets another thread go on; false when nothing can
+  bool running() const { return running_ >= 0; }  // inside of an operation
+  bool dead() const { return dead_; }             // after a deadlock
   HostThreads& threads() { return threads_; }
   void report(const std::string& text);
 
@@ -71,16 +74,6 @@ class Scheduler {
   std::uint64_t random(std::uint64_t below) { return rng_() % below; }
 
  private:
-  struct Queue {
-    int device, agent;
-    std::string name;
-    std::uint32_t priority;
-    VectorClock clock{};
-    double time = 0;
-    std::deque<Operation> ops{};
-    bool meeting = false;
-    std::exception_ptr error{};
-  };
   static bool count(std::map<int, std::uint64_t>& counts, int device, const Nth& nth) {
     return ++counts[device] == nth.number && device == nth.device;
   }
