@@ -128,7 +128,7 @@ target_include_directories(belfry_cuda_objects SYSTEM PRIVATE ${CUDAToolkit_INCL
 target_compile_options(belfry_cuda_objects PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --expt-relaxed-constexpr -Xcompiler=-Wall>
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -Wall -Wextra -Wshadow -Werror
-    -Wno-missing-field-initializers>)
+    -Wno-missing-field-initializers -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
 target_link_libraries(belfry_cuda_objects PRIVATE fmt::fmt)
 
 add_library(belfry_cuda MODULE $<TARGET_OBJECTS:belfry_cuda_objects>)

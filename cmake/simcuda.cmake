@@ -39,3 +39,25 @@ target_precompile_headers(test_simcuda REUSE_FROM belfry_test_pch)
 add_test(NAME test_simcuda COMMAND test_simcuda)
 set_tests_properties(test_simcuda PROPERTIES TIMEOUT 600
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
+
+# The plug-in's own objects on the simulated machine: no library of the vendors' but what plans
+# convolutions, which needs no GPU.
+if(NOT belfry_cuda)
+  return()
+endif()
+file(GLOB sources CONFIGURE_DEPENDS tests/cuda/*.cpp)
+add_executable(test_cuda ${sources} $<TARGET_OBJECTS:belfry_test_main>
+  $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)
+target_compile_definitions(test_cuda PRIVATE
+  BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+target_link_libraries(test_cuda PRIVATE belfry_simcuda belfry_sim_core belfry belfry_catch2
+  belfry_flags)
+if(BELFRY_CUDNN)
+  target_link_libraries(test_cuda PRIVATE cuDNN::cuDNN)
+endif()
+target_precompile_headers(test_cuda REUSE_FROM belfry_test_pch)
+add_test(NAME test_cuda COMMAND test_cuda "~[slow]")
+add_test(NAME test_cuda_slow COMMAND test_cuda "[slow]")
+set_tests_properties(test_cuda test_cuda_slow PROPERTIES TIMEOUT 600
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
+set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)

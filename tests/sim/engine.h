@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "belfry/tests/sim/platform.h"
+#include "belfry/device/context.h"
+#include "belfry/tests/sim/scheduler.h"
 #include "belfry/towers/group.h"
 
 namespace belfry::sim {
@@ -43,6 +44,14 @@ struct Outcome {
     return hash == o.hash && losses == o.losses && error == o.error;
   }
 };
+
+ContextOptions context_options(const Run& run);
+GroupOptions group_options(const Run& run);
+
+// Trains on what the options say. Errors end in `out`.
+void run_in(const Run& run, const ContextOptions& context, const GroupOptions& group,
+            Outcome& out);
+void note(const Scheduler& scheduler, Outcome& out);  // its reports and counts
 
 Outcome run_plain(const Run& run, Executor executor = Executor::in_place);
 Outcome run_simulated(const Run& run, const SchedulerOptions& options);

@@ -72,7 +72,7 @@ extern "C" {
 // The host body of the kernel that this thread launches next.
 void belfry_sim_bind_kernel(const void* kernel, const belfry::KernelCall& call);
 // The ranges of the cudaLaunchHostFunc that this thread calls next.
-void belfry_sim_bind_host_func(const belfry::Touches& touches);
+void belfry_sim_bind_host_function(const belfry::Touches& touches);
 // The calling thread touches memory itself.
 void belfry_sim_host_access(const belfry::Touches& touches);
 }

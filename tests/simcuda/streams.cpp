@@ -232,7 +232,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 }  // extern "C"
 
-void belfry_sim_bind_host_func(const belfry::Touches& touches) {
+void belfry_sim_bind_host_function(const belfry::Touches& touches) {
   if (SimCuda::active() != nullptr)
     SimCuda::active()->state().local().host_touches = ranges_of(touches);
 }

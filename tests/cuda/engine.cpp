@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The engine on the CUDA plug-in's own objects, NCCL included, on simulated GPUs.
+#include <algorithm>
+#include <cmath>
+
+#include "belfry/tests/catch.h"
+#include "belfry/tests/cuda/gpus.h"
+
+using namespace belfry;
+using namespace belfry::sim;
+
+TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cuda-sim]") {
+  std::uint64_t runs = 0, operations = 0;
+  for (const int towers : {1, 2, 4})
+    for (const Run& run : gpu_runs(towers)) {
+      const Outcome cpu = run_plain(run);
+      REQUIRE(cpu.error.empty());
+      Outcome first;
+      for (std::uint64_t seed = 1; seed <= seeds(10); ++seed, ++runs) {
+        const Outcome got = run_on_gpus(run, {.seed = seed});
+        INFO(run.label << ", " << towers << " GPUs, seed " << seed);
+        REQUIRE(got.error == "");
+        CHECK(got.reports == std::vector<std::string>{});
+        if (seed == 1) {
+          first = got;
+          REQUIRE(got.losses.size() == cpu.losses.size());
+          for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+            CHECK(std::fabs(got.losses[i] - cpu.losses[i]) <= 1e-5 * std::fabs(cpu.losses[i]));
+        }
+        CHECK(got == first);
+        operations += got.operations;
+      }
+    }
+  WARN(runs << " runs, " << operations << " operations");
+}
+
+TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda-sim]") {
+  for (const Run& run : gpu_runs(4)) {
+    INFO(run.label);
+    const Outcome apart = run_on_gpus(run, {.seed = 1});
+    CHECK(run_on_gpus(run, {.seed = 2}, {0, 0, 0, 0}) == apart);
+    CHECK(run_on_gpus(run, {.seed = 3}, {0, 1, 0, 1}) == apart);
+    CHECK(run_on_gpus(run, {.seed = 4}, {}, "threads") == apart);
+  }
+}
