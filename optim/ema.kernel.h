@@ -38,4 +38,9 @@ struct EmaUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_ema(Table& table) {
+  table.template elements<EmaUpdate>();
+}
+
 }  // namespace belfry

@@ -38,4 +38,9 @@ struct MomentumUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_momentum(Table& table) {
+  table.template elements<MomentumUpdate>();
+}
+
 }  // namespace belfry

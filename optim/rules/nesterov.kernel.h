@@ -38,4 +38,9 @@ struct NesterovUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_nesterov(Table& table) {
+  table.template elements<NesterovUpdate>();
+}
+
 }  // namespace belfry

@@ -31,4 +31,9 @@ struct SgdUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_sgd(Table& table) {
+  table.template elements<SgdUpdate>();
+}
+
 }  // namespace belfry
