@@ -79,4 +79,16 @@ struct SquareList {
   }
 };
 
+template <class Table>
+void kernels_of_average_gradients(Table& table) {
+  table.template elements<AverageLists<float, float>>();
+  table.template elements<SquareList<float, float>>();
+  table.template elements<AverageLists<double, double>>();
+  table.template elements<SquareList<double, double>>();
+  table.template elements<AverageLists<BFloat16, float>>();
+  table.template elements<SquareList<BFloat16, float>>();
+  table.template elements<AverageLists<Half, float>>();
+  table.template elements<SquareList<Half, float>>();
+}
+
 }  // namespace belfry

@@ -89,4 +89,17 @@ struct FoldSegments : FoldArgs {
   }
 };
 
+template <class Table>
+void kernels_of_fold(Table& table) {
+  table.template rows<FoldSegments<0>>();
+  table.template rows<FoldSegments<1>>();
+  table.template rows<FoldSegments<2>>();
+  table.template rows<FoldSegments<3>>();
+  table.template rows<FoldSegments<4>>();
+  table.template rows<FoldSegments<5>>();
+  table.template rows<FoldSegments<6>>();
+  table.template rows<FoldSegments<7>>();
+  table.template rows<FoldSegments<8>>();
+}
+
 }  // namespace belfry

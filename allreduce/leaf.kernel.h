@@ -38,4 +38,10 @@ struct LeafSquares {
   }
 };
 
+template <class Table>
+void kernels_of_leaf(Table& table) {
+  table.template elements<MergeLeaves>();
+  table.template elements<LeafSquares>();
+}
+
 }  // namespace belfry

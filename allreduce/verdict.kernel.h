@@ -133,4 +133,12 @@ struct AddUnitGradient {
   }
 };
 
+template <class Table>
+void kernels_of_verdict(Table& table) {
+  table.template elements<SumParts>();
+  table.template elements<AddUnit>();
+  table.template rows<ReachVerdict>();
+  table.template elements<AddUnitGradient>();
+}
+
 }  // namespace belfry

@@ -37,4 +37,11 @@ struct FillOne {
   void touches(Touches& t, std::size_t n) const { t.writes(out, n * sizeof(T)); }
 };
 
+template <class Table>
+void kernels_of_tape(Table& table) {
+  table.template elements<AddTerm<float>>();
+  table.template elements<SumTerms<float>>();
+  table.template elements<FillOne<float>>();
+}
+
 }  // namespace belfry

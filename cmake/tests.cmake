@@ -45,6 +45,45 @@ endforeach()
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
 include(simcuda)
 
+# cuDNN's plans, which need its libraries and no GPU.
+if(belfry_cuda AND BELFRY_CUDNN)
+  file(GLOB sources CONFIGURE_DEPENDS tests/cudnn/*.cpp)
+  add_executable(test_cudnn ${sources} device/cuda/conv_plan.cpp device/cuda/cudnn_graph.cpp
+    device/cuda/cudnn_plan.cpp $<TARGET_OBJECTS:belfry_test_main>)
+  target_include_directories(test_cudnn SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
+    ${cuDNN_INCLUDE_DIR})
+  target_link_libraries(test_cudnn PRIVATE belfry belfry_catch2 belfry_flags cuDNN::cuDNN)
+  add_test(NAME test_cudnn COMMAND test_cudnn)
+  set_tests_properties(test_cudnn PROPERTIES TIMEOUT 600)
+else()
+  message(STATUS "test_cudnn: skipped, the CUDA plug-in is built without cuDNN or not at all")
+endif()
+
+# The headers' lists of kernels as one, to be compared with what is launched.
+if(TARGET test_contract)
+  set(kernel_includes "")
+  set(kernel_calls "")
+  foreach(layer IN LISTS BELFRY_LAYERS)
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.kernel.h)
+    foreach(header IN LISTS headers)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${header})
+      file(STRINGS ${header} list REGEX "void kernels_of_[a-z0-9_]+\\(")
+      if(list)
+        string(REGEX MATCH "kernels_of_[a-z0-9_]+" list "${list}")
+        string(APPEND kernel_includes "#include \"belfry/${header}\"\n")
+        string(APPEND kernel_calls "  belfry::${list}(table);\n")
+      endif()
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT ${belfry_generated}/tests/kernel_lists.h @ONLY CONTENT
+"${kernel_includes}
+template <class Table>
+void kernel_lists(Table& table) {
+${kernel_calls}}
+")
+  target_include_directories(test_contract PRIVATE ${belfry_generated}/tests)
+endif()
+
 # Real processes: signals and kill -9.
 if(TARGET test_apps AND TARGET belfry_command)
   add_dependencies(test_apps belfry_command)

@@ -56,4 +56,10 @@ struct DivideBy {
   void touches(Touches& t, std::size_t n) const { t.reads(x, n * 4).reads(w, 4).writes(x, n * 4); }
 };
 
+template <class Table>
+void kernels_of_engine(Table& table) {
+  table.template elements<FillScalars>();
+  table.template elements<DivideBy>();
+}
+
 }  // namespace belfry

@@ -59,4 +59,10 @@ struct AdamUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_adam(Table& table) {
+  table.template elements<AdamUpdate<false>>();
+  table.template elements<AdamUpdate<true>>();
+}
+
 }  // namespace belfry

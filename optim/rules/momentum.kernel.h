@@ -29,4 +29,9 @@ struct MomentumUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_momentum(Table& table) {
+  table.template rows<UpdateSegments<MomentumUpdate>>();
+}
+
 }  // namespace belfry

@@ -29,4 +29,9 @@ struct NesterovUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_nesterov(Table& table) {
+  table.template rows<UpdateSegments<NesterovUpdate>>();
+}
+
 }  // namespace belfry

@@ -50,4 +50,10 @@ struct RmspropUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_rmsprop(Table& table) {
+  table.template elements<RmspropUpdate<false>>();
+  table.template elements<RmspropUpdate<true>>();
+}
+
 }  // namespace belfry

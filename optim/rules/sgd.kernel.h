@@ -24,4 +24,9 @@ struct SgdUpdate {
   }
 };
 
+template <class Table>
+void kernels_of_sgd(Table& table) {
+  table.template rows<UpdateSegments<SgdUpdate>>();
+}
+
 }  // namespace belfry

@@ -25,22 +25,6 @@ UpdateScalars scalars_of(int step) {
           .step = static_cast<float>(step)};
 }
 
-// The rule as made and, for each key with choices, once with each choice.
-std::vector<std::unique_ptr<Rule>> variants(const RuleEntry& entry) {
-  std::vector<std::unique_ptr<Rule>> out;
-  out.push_back(entry.make());
-  Schema schema;
-  out.front()->declare(schema);
-  for (std::size_t k = 0; k < schema.keys().size(); ++k)
-    for (const std::string& choice : schema.keys()[k].options.choices) {
-      out.push_back(entry.make());
-      Schema own;
-      out.back()->declare(own);
-      *std::get<std::string*>(own.keys()[k].target) = choice;
-    }
-  return out;
-}
-
 void train(RuleRun& run, int steps) {
   for (int step = 1; step <= steps; ++step) {
     const std::vector<float> grad = normals(run.param.size(), static_cast<std::uint32_t>(step));
@@ -53,7 +37,7 @@ void for_each_rule(F f) {
   const Registry registry = builtin();
   REQUIRE(registry.table<RuleEntry>().names().size() >= 6);
   for (const auto& [name, entry] : registry.table<RuleEntry>())
-    for (const auto& rule : variants(entry)) {
+    for (const auto& rule : test::rule_variants(entry)) {
       INFO("rule " << name);
       f(name, entry, *rule);
     }

@@ -87,4 +87,16 @@ struct ActivationBackward {
   }
 };
 
+template <class Table>
+void kernels_of_activations(Table& table) {
+  table.template elements<ActivationForward<float, ReluMath>>();
+  table.template elements<ActivationBackward<float, ReluMath>>();
+  table.template elements<ActivationForward<float, TanhMath>>();
+  table.template elements<ActivationBackward<float, TanhMath>>();
+  table.template elements<ActivationForward<float, SigmoidMath>>();
+  table.template elements<ActivationBackward<float, SigmoidMath>>();
+  table.template elements<ActivationForward<float, GeluMath>>();
+  table.template elements<ActivationBackward<float, GeluMath>>();
+}
+
 }  // namespace belfry

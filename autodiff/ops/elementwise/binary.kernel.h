@@ -78,4 +78,15 @@ struct Negate {
   }
 };
 
+template <class Table>
+void kernels_of_binary(Table& table) {
+  table.template elements<BinarySame<float, AddMath>>();
+  table.template rows<BinaryRows<float, AddMath>>();
+  table.template elements<BinarySame<float, SubMath>>();
+  table.template rows<BinaryRows<float, SubMath>>();
+  table.template elements<BinarySame<float, MulMath>>();
+  table.template rows<BinaryRows<float, MulMath>>();
+  table.template elements<Negate<float>>();
+}
+
 }  // namespace belfry

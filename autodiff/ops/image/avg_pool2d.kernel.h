@@ -74,4 +74,10 @@ struct AvgPoolBackward {
   }
 };
 
+template <class Table>
+void kernels_of_avg_pool2d(Table& table) {
+  table.template rows<AvgPoolForward<float>>();
+  table.template rows<AvgPoolBackward<float>>();
+}
+
 }  // namespace belfry

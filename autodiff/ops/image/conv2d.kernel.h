@@ -56,4 +56,9 @@ struct ConvForward {
   }
 };
 
+template <class Table>
+void kernels_of_conv2d(Table& table) {
+  table.template rows<ConvForward<float>>();
+}
+
 }  // namespace belfry

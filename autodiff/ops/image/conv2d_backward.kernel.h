@@ -95,4 +95,10 @@ struct ConvBackwardWeights {
   }
 };
 
+template <class Table>
+void kernels_of_conv2d_backward(Table& table) {
+  table.template rows<ConvBackwardData<float>>();
+  table.template rows<ConvBackwardWeights<float>>();
+}
+
 }  // namespace belfry

@@ -102,4 +102,9 @@ struct MaxPoolForward {
   }
 };
 
+template <class Table>
+void kernels_of_max_pool2d(Table& table) {
+  table.template rows<MaxPoolForward<float>>();
+}
+
 }  // namespace belfry

@@ -74,4 +74,10 @@ struct MaxPoolGather {
   }
 };
 
+template <class Table>
+void kernels_of_max_pool2d_backward(Table& table) {
+  table.template rows<MaxPoolScatter<float>>();
+  table.template rows<MaxPoolGather<float>>();
+}
+
 }  // namespace belfry

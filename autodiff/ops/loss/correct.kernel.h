@@ -47,4 +47,9 @@ struct CountCorrect {
   }
 };
 
+template <class Table>
+void kernels_of_correct(Table& table) {
+  table.template rows<CountCorrect<float>>();
+}
+
 }  // namespace belfry

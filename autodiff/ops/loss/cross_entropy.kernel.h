@@ -104,4 +104,11 @@ struct CrossEntropyBackward {
   }
 };
 
+template <class Table>
+void kernels_of_cross_entropy(Table& table) {
+  table.template rows<CrossEntropyRow<float>>();
+  table.template rows<CrossEntropyMean<float>>();
+  table.template rows<CrossEntropyBackward<float>>();
+}
+
 }  // namespace belfry

@@ -25,4 +25,9 @@ struct MseBackward {
   }
 };
 
+template <class Table>
+void kernels_of_mse(Table& table) {
+  table.template elements<MseBackward<float>>();
+}
+
 }  // namespace belfry

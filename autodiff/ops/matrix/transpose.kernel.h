@@ -26,4 +26,9 @@ struct TransposeRow {
   }
 };
 
+template <class Table>
+void kernels_of_transpose(Table& table) {
+  table.template rows<TransposeRow<float>>();
+}
+
 }  // namespace belfry

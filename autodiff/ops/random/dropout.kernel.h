@@ -39,4 +39,9 @@ struct DropoutRow {
   }
 };
 
+template <class Table>
+void kernels_of_dropout(Table& table) {
+  table.template rows<DropoutRow<float>>();
+}
+
 }  // namespace belfry

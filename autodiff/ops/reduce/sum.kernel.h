@@ -92,4 +92,13 @@ struct FillValue {
   void touches(Touches& t, std::size_t n) const { t.writes(y, n * sizeof(T)); }
 };
 
+template <class Table>
+void kernels_of_sum(Table& table) {
+  table.template rows<BlockSum<float>>();
+  table.template rows<BlockSquaredError<float>>();
+  table.template rows<FinalSum<float>>();
+  table.template elements<SpreadScalar<float>>();
+  table.template elements<FillValue<float>>();
+}
+
 }  // namespace belfry

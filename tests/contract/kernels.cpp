@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// The lists of kernels in the headers: all that ops, rules, updates and list averages launch in f32
+// is named there, in the right form, and nothing that none of them launches.
+#include <map>
+#include <set>
+
+#include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/nn/linear.h"
+#include "belfry/autodiff/ops/elementwise/add.h"
+#include "belfry/autodiff/ops/image/conv2d_call.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/autodiff/ops/matrix/gemm_call.h"
+#include "belfry/autodiff/ops/reduce/column_sum_call.h"
+#include "belfry/data/memory.h"
+#include "belfry/tests/contract/op_runs.h"
+#include "belfry/tests/optim/rule_fixture.h"
+#include "belfry/towers/group.h"
+#include "kernel_lists.h"  // generated: kernel_lists(table)
+
+namespace belfry {
+namespace {
+
+struct Kernel {
+  bool rows;
+  std::size_t bytes;  // of its functor
+  bool operator==(const Kernel&) const = default;
+};
+using Kernels = std::map<std::string, Kernel>;
+
+struct Listed {
+  Kernels kernels;
+  std::vector<std::string> twice;
+  template <class F>
+  void elements() {
+    add<F>(false);
+  }
+  template <class F>
+  void rows() {
+    add<F>(true);
+  }
+  template <class F>
+  void add(bool rows) {
+    if (!kernels.emplace(F::name, Kernel{rows, sizeof(F)}).second) twice.push_back(F::name);
+  }
+};
+
+// A CPU stream that notes what is launched on it.
+class NotingStream : public Stream {
+ public:
+  NotingStream(Stream& stream, Kernels& seen) : stream_(stream), seen_(seen) {}
+  DeviceId device() const noexcept override { return stream_.device(); }
+  void* native() const noexcept override { return stream_.native(); }
+  void record(Event& event) override { stream_.record(event); }
+  void wait(const Event& event) override { stream_.wait(event); }
+  void copy(void* to, const void* from, std::size_t n) override { stream_.copy(to, from, n); }
+  void fill(void* to, int byte, std::size_t n) override { stream_.fill(to, byte, n); }
+  void launch(const KernelCall& call) override {
+    seen_[call.name] = {call.rows, call.functor_bytes};
+    stream_.launch(call);
+  }
+  void synchronize() override { stream_.synchronize(); }
+  void host_access(const Touches& touches) override { stream_.host_access(touches); }
+  void begin_capture() override { stream_.begin_capture(); }
+  std::unique_ptr<Graph> end_capture() override { return stream_.end_capture(); }
+  void replay(Graph& graph) override { stream_.replay(graph); }
+
+ protected:
+  void submit(const Touches& touches, Task task) override {
+    stream_.run(touches, [task] { task.invoke(task.object); });  // at once: the device is in place
+  }
+
+ private:
+  Stream& stream_;
+  Kernels& seen_;
+};
+
+class NotingDevice : public Device {
+ public:
+  NotingDevice(int index, Kernels& seen)
+      : device_(make_cpu_device(index, 1, Executor::in_place)), seen_(seen) {
+    main_ = std::make_unique<NotingStream>(device_->main(), seen_);
+  }
+  DeviceId id() const noexcept override { return device_->id(); }
+  std::unique_ptr<Stream> stream(int priority) override { return device_->stream(priority); }
+  std::unique_ptr<Event> event(bool external) override { return device_->event(external); }
+  Arena& arena(MemoryKind kind) override { return device_->arena(kind); }
+  Stream& main() override { return *main_; }
+  int threads() const noexcept override { return 1; }
+  void set_threads(int) override {}
+  bool host_memory() const noexcept override { return true; }
+  void synchronize() override { device_->synchronize(); }
+  void bind_thread() override { device_->bind_thread(); }
+
+ private:
+  std::unique_ptr<Device> device_;
+  Kernels& seen_;
+  std::unique_ptr<NotingStream> main_;
+};
+
+class NotingPlatform : public Platform {
+ public:
+  std::unique_ptr<Host> host() override { return make_thread_host(); }
+  std::unique_ptr<Device> device(int index, int) override {
+    return std::make_unique<NotingDevice>(index, seen_[index]);
+  }
+  Kernels seen() const {
+    Kernels all;
+    for (const auto& [index, kernels] : seen_) all.insert(kernels.begin(), kernels.end());
+    return all;
+  }
+
+ private:
+  std::map<int, Kernels> seen_;  // by tower: each has a thread
+};
+
+struct Net : Module {
+  Linear hidden{*this, "hidden", 12, 40, Activation::tanh};
+  Linear head{*this, "head", 40, 5};
+};
+
+void train(const std::shared_ptr<Platform>& platform, int towers, const Optimizer& optimizer,
+           Variables variables) {
+  Context context({.towers = "cpu:" + std::to_string(towers), .platform = platform});
+  GroupOptions options;
+  options.variables = variables;
+  TowerGroup<Net> group(context, optimizer, options);
+  std::vector<float> x(12 * 24, 0.25f);
+  std::vector<std::int32_t> y(24, 1);
+  Loader loader(context, memory_dataset(std::move(x), Shape{12}, std::move(y), 5),
+                {.batch = 12, .epochs = 9});
+  const auto loss = [](Net& net, const Batch& b, Step&) {
+    return cross_entropy(net.head(net.hidden(b["image"])), b["label"]);
+  };
+  Batch batch;
+  for (int k = 0; k < 2 && loader.next(batch); ++k) group.step(batch, loss);
+  group.gradients(batch, loss);
+}
+
+void run_ops(const Registry& registry, Kernels& seen) {
+  NotingDevice device(0, seen);
+  for (const auto& [name, entry] : registry.table<OpEntry>())
+    for (const OpCase& c : entry.cases()) {
+      contract::differentiate(c, DType::f32, device);
+      if (c.inputs.empty() || !c.inputs[0].differentiable) continue;
+      OpCase twice = c;  // a second use of the input: a sum of gradients
+      twice.run = [&](std::span<const Tensor> in) { return add(c.run(in), c.run(in)); };
+      contract::differentiate(twice, DType::f32, device);
+    }
+}
+
+void run_rules(const Registry& registry, Kernels& seen) {
+  NotingDevice device(0, seen);
+  std::vector<float> param(5), grad(5), square(5);
+  std::vector<std::vector<float>> state(4, std::vector<float>(5));
+  std::vector<float*> states;
+  for (auto& s : state) states.push_back(s.data());
+  const UpdateScalars scalars;
+  for (const auto& [name, entry] : registry.table<RuleEntry>())
+    for (const auto& rule : test::rule_variants(entry)) {
+      const UpdateArgs args{5, param.data(), grad.data(), square.data(), states.data(), &scalars};
+      rule->update(device.main(), args);
+      Schema schema;  // again with every part of the rule at work
+      rule->declare(schema);
+      for (const Key& key : schema.keys())
+        if (double* const* value = std::get_if<double*>(&key.target); value && **value == 0)
+          **value = 0.5;
+      rule->update(device.main(), args);
+    }
+}
+
+void run_updates(Kernels& seen) {
+  const auto platform = std::make_shared<NotingPlatform>();
+  Optimizer all = momentum({.lr = 0.05});
+  all.clip_global_norm(0.5), all.l2 = 0.01, all.ema = 0.9, all.accumulate = 2;
+  all.statistics = Statistics::squares;
+  for (const Variables v : {Variables::shared, Variables::replicated})
+    for (int towers = 1; towers <= 9; ++towers) train(platform, towers, all, v);
+  Optimizer strict = momentum({.lr = 0.05});
+  strict.strict(8).with_statistics(Statistics::squares);
+  train(platform, 4, strict, Variables::shared);
+  for (const auto& [name, kernel] : platform->seen()) seen[name] = kernel;
+}
+
+void run_lists(Kernels& seen) {
+  NotingDevice device(0, seen);
+  for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+    const GradientList list{{Tensor::zeros({3}, type, device), "w"}};
+    average_gradients({list}, {.include_square = true});
+    average_gradients({list, list}, {.include_square = true});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]") {
+  Listed listed;
+  kernel_lists(listed);
+  CHECK(listed.twice == std::vector<std::string>{});
+  Listed libraries;  // the plug-in's own code under these names
+  libraries.rows<GemmCall<float>>();
+  libraries.rows<ConvForwardCall>();
+  libraries.rows<ConvBackwardDataCall>();
+  libraries.rows<ConvBackwardWeightsCall>();
+  libraries.rows<ColumnSumCall<float>>();
+
+  Kernels seen;
+  const Registry registry = builtin();
+  run_ops(registry, seen);
+  run_rules(registry, seen);
+  run_updates(seen);
+  run_lists(seen);
+  for (const auto& [name, kernel] : seen) {
+    INFO(name);
+    const bool library = libraries.kernels.count(name) != 0;
+    const Kernels& where = library ? libraries.kernels : listed.kernels;
+    REQUIRE(where.count(name) == 1);
+    CHECK(where.at(name) == kernel);
+    CHECK(listed.kernels.count(name) == (library ? 0 : 1));
+  }
+  // Launched by libraries of the plug-in, or in their place.
+  const std::set<std::string> indirect = {"column_partials",
+                                          "column_totals",
+                                          "narrow_to_bf16",
+                                          "widen_from_bf16",
+                                          "plain_conv_forward_f32",
+                                          "plain_conv_backward_data_f32",
+                                          "plain_conv_backward_weights_f32"};
+  for (const auto& [name, kernel] : listed.kernels) {
+    INFO(name);
+    CHECK((seen.count(name) == 1) == (indirect.count(name) == 0));
+  }
+}
+
+}  // namespace belfry
