@@ -38,6 +38,7 @@ struct Outcome {
   std::map<int, std::uint64_t> waits, syncs;                       // by device
   std::set<std::pair<int, std::uint64_t>> idle_waits, idle_syncs;  // that order nothing new
   double critical_path = 0;
+  std::map<std::string, std::uint64_t> pageable;  // copies of such memory, by name
   std::vector<Traced> trace;
   bool operator==(const Outcome& o) const {
     return hash == o.hash && losses == o.losses && error == o.error;
@@ -45,7 +46,9 @@ struct Outcome {
 };
 
 Outcome run_plain(const Run& run, Executor executor = Executor::in_place);
-Outcome run_simulated(const Run& run, const SchedulerOptions& options);
+// With `separate_memory` on devices like GPUs, where Way::shared becomes replicated.
+Outcome run_simulated(const Run& run, const SchedulerOptions& options,
+                      bool separate_memory = false);
 
 // On DeclaredPlatform; not for Way::collectives.
 Outcome run_declared(const Run& run);

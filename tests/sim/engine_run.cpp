@@ -93,7 +93,6 @@ ContextOptions context_options(const Run& run) {
 GroupOptions group_options(const Run& run) {
   GroupOptions o;
   o.variables = run.way == Way::shared ? Variables::shared : Variables::replicated;
-  o.check_replicas = run.label.rfind("guard", 0) == 0 ? 1 : 0;
   o.check_replicas = run.check_replicas;
   return o;
 }
@@ -111,9 +110,10 @@ Outcome run_plain(const Run& run, Executor executor) {
   return out;
 }
 
-Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options) {
+Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options,
+                      bool separate_memory) {
   Outcome out;
-  const auto platform = std::make_shared<SimPlatform>(scheduler_options);
+  const auto platform = std::make_shared<SimPlatform>(scheduler_options, separate_memory);
   Scheduler& s = platform->scheduler();
   guarded(out, [&] {
     ContextOptions options = context_options(run);
@@ -132,6 +132,7 @@ Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options)
   out.idle_syncs = s.idle_syncs();
   out.operations = s.operations();
   out.critical_path = s.critical_path();
+  if (separate_memory) out.pageable = platform->memory().pageable_by_name();
   out.trace = s.trace();
   return out;
 }
