@@ -240,8 +240,8 @@ TEST_CASE("verdict: norm and clip factor from the segments' sums; the count of b
   stats[50].bad = 0;
   reach(stats.data(), 0, true);
   CHECK(v.ok == 1);
-  for (const Totals& refused : {Totals{.weight = 0}, Totals{.weight = std::nanf("")},
-                                Totals{.weight = 1, .faults = 1}}) {
+  for (const Totals& refused :
+       {Totals{.weight = 0}, Totals{.weight = std::nanf("")}, Totals{.weight = 1, .faults = 1}}) {
     totals = refused;
     reach(nullptr, 0, true);
     CHECK(v.ok == 0);
