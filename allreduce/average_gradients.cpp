@@ -157,11 +157,10 @@ void average(const Column& c, std::size_t number, const Tables& tables,
     device.main().copy(mean.raw(), c.first->raw(), mean.bytes());
     if (square) launch_elements(device.main(), count, SquareList<T, Acc>{c.first->data<T>(), q});
   } else {
-    launch_elements(
-        device.main(), count,
-        AverageLists<T, Acc>{tables.sources<T>(number), tables.host_sources<T>(number),
-                             tables.weights(), static_cast<int>(weights.size()), total,
-                             mean.data<T>(), q});
+    launch_elements(device.main(), count,
+                    AverageLists<T, Acc>{tables.sources<T>(number), tables.host_sources<T>(number),
+                                         tables.weights(), static_cast<int>(weights.size()), total,
+                                         mean.data<T>(), q});
   }
   out.mean.emplace_back(mean, c.name);
   if (square) out.square.emplace_back(squares, c.name);

@@ -135,11 +135,11 @@ void Tower::reach_verdict(const SegmentStats* stats) {
   sum_parts();
   const Optimizer& o = shared_.optimizer;
   const double limit = o.clip == Clip::global_norm ? o.clip_limit : 0;
-  launch_rows(device_.main(), 1,
-              ReachVerdict{shared_.fold.statistics ? stats : nullptr,
-                           shared_.plan.index.segments().size(), static_cast<float>(limit), o.guard,
-                           &as<DeviceOutcome>(outcome_)->totals,
-                           &as<DeviceOutcome>(outcome_)->verdict});
+  launch_rows(
+      device_.main(), 1,
+      ReachVerdict{shared_.fold.statistics ? stats : nullptr, shared_.plan.index.segments().size(),
+                   static_cast<float>(limit), o.guard, &as<DeviceOutcome>(outcome_)->totals,
+                   &as<DeviceOutcome>(outcome_)->verdict});
 }
 
 void Tower::fill_scalars() {
@@ -149,8 +149,8 @@ void Tower::fill_scalars() {
   launch_elements(device_.main(), variables_.size(),
                   FillScalars{reinterpret_cast<const VariablePlan*>(bytes + variable_plan_at()),
                               &as<DeviceOutcome>(outcome_)->verdict,
-                              reinterpret_cast<const float*>(bytes + lr_at()),
-                              steps_.data<float>(), as<UpdateScalars>(scalars_)});
+                              reinterpret_cast<const float*>(bytes + lr_at()), steps_.data<float>(),
+                              as<UpdateScalars>(scalars_)});
 }
 
 // The end of an update: everything is put on the streams, then the host waits for the outcome.
@@ -204,8 +204,8 @@ void Tower::read_outcome(TowerResult& out) {
   out.totals = outcome.totals;
   const auto* values = host_metrics_.at<float>();
   for (std::size_t k = 0; k < metrics_.size(); ++k, values += 2)
-    out.metrics.push_back({metrics_[k].first, static_cast<double>(values[0]),
-                           static_cast<double>(values[1])});
+    out.metrics.push_back(
+        {metrics_[k].first, static_cast<double>(values[0]), static_cast<double>(values[1])});
   metrics_.clear();
   if (outcome.fault.found == 0 || out.error) return;
   try {
@@ -291,8 +291,8 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   const Settled settled(device_.main());  // the caller's rows may go
   clear_fault();
   const Batch batch = on_device(shard);
-  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows,
-                     label_fault()});
+  const Scope scope(
+      {nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows, label_fault()});
   step.tower = index_;
   return fn(*module_, batch, step);
 }

@@ -163,8 +163,20 @@ TEST_CASE("fold: compiled and general trees give the same bits; absent leaves pa
       FoldConfig config;
       config.statistics = config.squares = true;
       launch_fold(device->main(), 1,
-                  {&segment, &plan, from.data(), nullptr, nullptr, nullptr, parts.data(), &totals,
-                   nullptr, mean.data(), square.data(), &stats, 0, 0, n, n, config});
+                  {.segments = &segment,
+                   .count = kSize,
+                   .plan = &plan,
+                   .variables = 1,
+                   .sources = from.data(),
+                   .host_sources = from.data(),
+                   .parts = parts.data(),
+                   .totals = &totals,
+                   .mean = mean.data(),
+                   .square = square.data(),
+                   .stats = &stats,
+                   .n = n,
+                   .part_count = n,
+                   .config = config});
       return std::make_pair(mean, square);
     };
     const auto [mean, square] = fold(sources);
@@ -210,13 +222,29 @@ TEST_CASE("verdict: norm and clip factor from the segments' sums; the count of b
   std::vector<SegmentStats> stats(100);
   for (std::size_t i = 0; i < stats.size(); ++i) stats[i] = {1, 2, 4, 0.5f, i == 50 ? 3.f : 0.f};
   Verdict v;
-  launch_rows(device->main(), 1, ReachVerdict{stats.data(), stats.size(), 5.f, &v});
+  Totals totals{.weight = 1};
+  const auto reach = [&](const SegmentStats* from, float limit, bool guard) {
+    launch_rows(device->main(), 1, ReachVerdict{from, stats.size(), limit, guard, &totals, &v});
+  };
+  reach(stats.data(), 5.f, true);
   CHECK(v.raw == 100);
   CHECK(v.units == 200);
   CHECK(v.norm == 20);
   CHECK(v.clip == 0.25f);
   CHECK(v.theta == 50);
   CHECK(v.bad == 3);
-  launch_rows(device->main(), 1, ReachVerdict{stats.data(), stats.size(), 20.f, &v});
+  CHECK(v.ok == 0);
+  reach(stats.data(), 20.f, false);
   CHECK(v.clip == 1);  // at the limit nothing changes
+  CHECK(v.ok == 1);
+  stats[50].bad = 0;
+  reach(stats.data(), 0, true);
+  CHECK(v.ok == 1);
+  for (const Totals& refused :
+       {Totals{.weight = 0}, Totals{.weight = std::nanf("")}, Totals{.weight = 1, .faults = 1}}) {
+    totals = refused;
+    reach(nullptr, 0, true);
+    CHECK(v.ok == 0);
+    CHECK(v.raw == 0);
+  }
 }

@@ -39,6 +39,7 @@ struct Outcome {
   std::map<int, std::uint64_t> waits, syncs;                       // by device
   std::set<std::pair<int, std::uint64_t>> idle_waits, idle_syncs;  // that order nothing new
   double critical_path = 0;
+  std::map<std::string, std::uint64_t> pageable;  // copies of such memory, by name
   std::vector<Traced> trace;
   bool operator==(const Outcome& o) const {
     return hash == o.hash && losses == o.losses && error == o.error;
@@ -54,7 +55,9 @@ void run_in(const Run& run, const ContextOptions& context, const GroupOptions& g
 void note(const Scheduler& scheduler, Outcome& out);  // its reports and counts
 
 Outcome run_plain(const Run& run, Executor executor = Executor::in_place);
-Outcome run_simulated(const Run& run, const SchedulerOptions& options);
+// With `separate_memory` on devices like GPUs, where Way::shared becomes replicated.
+Outcome run_simulated(const Run& run, const SchedulerOptions& options,
+                      bool separate_memory = false);
 
 // On DeclaredPlatform; not for Way::collectives.
 Outcome run_declared(const Run& run);

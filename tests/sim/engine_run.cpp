@@ -8,17 +8,10 @@
 
 namespace belfry::sim {
 
-Outcome run_plain(const Run& run, Executor executor) {
+Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options,
+                      bool separate_memory) {
   Outcome out;
-  ContextOptions options = context_options(run);
-  options.executor = executor;
-  run_in(run, options, group_options(run), out);
-  return out;
-}
-
-Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options) {
-  Outcome out;
-  const auto platform = std::make_shared<SimPlatform>(scheduler_options);
+  const auto platform = std::make_shared<SimPlatform>(scheduler_options, separate_memory);
   Scheduler& s = platform->scheduler();
   ContextOptions options = context_options(run);
   options.platform = platform;
@@ -26,6 +19,7 @@ Outcome run_simulated(const Run& run, const SchedulerOptions& scheduler_options)
   if (run.way == Way::collectives) group.make_transport = sim_transport(s);
   run_in(run, options, group, out);
   note(s, out);
+  if (separate_memory) out.pageable = platform->memory().pageable_by_name();
   return out;
 }
 

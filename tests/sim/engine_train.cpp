@@ -105,6 +105,14 @@ void run_in(const Run& run, const ContextOptions& context, const GroupOptions& g
   });
 }
 
+Outcome run_plain(const Run& run, Executor executor) {
+  Outcome out;
+  ContextOptions options = context_options(run);
+  options.executor = executor;
+  run_in(run, options, group_options(run), out);
+  return out;
+}
+
 void note(const Scheduler& s, Outcome& out) {
   out.reports = s.reports();
   out.failed_call = s.failed_call();

@@ -39,8 +39,8 @@ std::shared_ptr<const Dataset> rows(std::int64_t n) {
 }
 
 struct World {
-  World(std::uint64_t seed, Way way, const Optimizer& optimizer)
-      : platform(std::make_shared<SimPlatform>(SchedulerOptions{.seed = seed})),
+  World(std::uint64_t seed, Way way, const Optimizer& optimizer, bool separate_memory)
+      : platform(std::make_shared<SimPlatform>(SchedulerOptions{.seed = seed}, separate_memory)),
         context({.towers = "cpu:3", .seed = 3, .threads_per_tower = 1, .platform = platform}),
         group(context, optimizer, options(way)),
         loader(context, rows(12), {.batch = 6, .epochs = 100, .shuffle = false, .prefetch = 0}) {}
@@ -66,12 +66,13 @@ struct World {
 template <class Body>
 void everywhere(const Optimizer& optimizer, Body body) {
   for (const Way way : {Way::shared, Way::replicated, Way::collectives})
-    for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
-      INFO("way " << static_cast<int>(way) << ", seed " << seed);
-      World w(seed, way, optimizer);
-      body(w);
-      CHECK(w.reports() == kNothing);
-    }
+    for (std::uint64_t seed = 1; seed <= seeds(10); ++seed)
+      for (const bool separate : {false, true}) {
+        INFO("way " << static_cast<int>(way) << ", seed " << seed << ", separate " << separate);
+        World w(seed, way, optimizer, separate);
+        body(w);
+        CHECK(w.reports() == kNothing);
+      }
 }
 
 }  // namespace

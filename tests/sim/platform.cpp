@@ -20,6 +20,7 @@ class SimEvent : public CpuEvent {
   }
   void wait_host() const override {
     scheduler_.call("wait for an event");
+    scheduler_.count_host_wait();
     require_recorded();
     if (mark != nullptr) scheduler_.wait_host(*mark);
   }

@@ -35,6 +35,8 @@ class Scheduler {
   // is safe to execute. `counted`: one that is listed when it orders nothing new.
   void synchronize(int queue, bool ordered, bool counted = true);
   void wait_host(const Mark& mark);
+  void count_host_wait() { ++host_waits_; }  // for an event
+  std::uint64_t host_waits() const { return host_waits_; }
   void abort(Rendezvous& rendezvous, std::exception_ptr error);
   void leave(Rendezvous& rendezvous);  // members whose operation is abandoned go on without it
 
@@ -94,6 +96,7 @@ class Scheduler {
   double eager_, preempt_;
   int slow_device_;
   int agents_ = 0;
+  std::uint64_t host_waits_ = 0;
   std::set<std::string> names_;
   std::vector<Queue> queues_;
   std::map<int, Rendezvous*> busy_;  // by device: the collective that occupies it
