@@ -61,8 +61,8 @@ struct AdamUpdate {
 
 template <class Table>
 void kernels_of_adam(Table& table) {
-  table.template elements<AdamUpdate<false>>();
-  table.template elements<AdamUpdate<true>>();
+  table.template rows<UpdateSegments<AdamUpdate<false>>>();
+  table.template rows<UpdateSegments<AdamUpdate<true>>>();
 }
 
 }  // namespace belfry

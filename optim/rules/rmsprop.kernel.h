@@ -52,8 +52,8 @@ struct RmspropUpdate {
 
 template <class Table>
 void kernels_of_rmsprop(Table& table) {
-  table.template elements<RmspropUpdate<false>>();
-  table.template elements<RmspropUpdate<true>>();
+  table.template rows<UpdateSegments<RmspropUpdate<false>>>();
+  table.template rows<UpdateSegments<RmspropUpdate<true>>>();
 }
 
 }  // namespace belfry
