@@ -30,18 +30,6 @@ if(BELFRY_SIM_NVCC AND NOT BELFRY_SANITIZE)
     DEPENDS tests/simcuda/rules_kernel.cu tests/simcuda/rules_kernel.h VERBATIM)
 endif()
 
-# The plug-in's own objects on the simulated libraries.
-if(TARGET belfry_cuda_objects AND BELFRY_NCCL)
-  file(GLOB nccl_tests CONFIGURE_DEPENDS tests/nccl/*.cpp)
-  add_executable(test_nccl ${nccl_tests} $<TARGET_OBJECTS:belfry_cuda_objects>
-    $<TARGET_OBJECTS:belfry_test_main>)
-  target_link_libraries(test_nccl PRIVATE belfry_simcuda belfry_sim_core belfry belfry_catch2
-    belfry_flags Threads::Threads ${CMAKE_DL_LIBS})
-  add_test(NAME test_nccl COMMAND test_nccl)
-  set_tests_properties(test_nccl PROPERTIES TIMEOUT 600
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
-endif()
-
 add_executable(test_simcuda ${rules} ${kernel_object} $<TARGET_OBJECTS:belfry_test_main>)
 target_compile_definitions(test_simcuda PRIVATE
   BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")

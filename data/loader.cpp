@@ -194,9 +194,9 @@ ReadBatch Loader::Impl::take() {
 void Loader::Impl::fill(Batch& out, const ReadBatch& batch) const {
   const std::vector<Field>& fields = reader.dataset().fields();
   for (std::size_t f = 0; f < fields.size(); ++f)
-    out.add(fields[f].name, Tensor::wrap((*batch.blocks)[f], shapes[f].with(0, batch.rows),
-                                         fields[f].dtype, context.device(0), batch.lease,
-                                         MemoryKind::pinned));
+    out.add(fields[f].name,
+            Tensor::wrap((*batch.blocks)[f], shapes[f].with(0, batch.rows), fields[f].dtype,
+                         context.device(0), batch.lease, MemoryKind::pinned));
   out.rows = batch.rows;
   out.rows_per_epoch = reader.rows_used();
   out.full_rows = reader.options().batch;

@@ -11,10 +11,10 @@ inline constexpr int kMaxStates = 4;  // arrays of optimizer state
 // What an update kernel reads from device memory, one a variable: never baked into a launch, so a
 // captured step can be replayed. Filled by the engine each update.
 struct UpdateScalars {
-  float lr = 0;      // learning rate of this update
-  float decay = 0;   // decoupled weight decay of this variable; the rule applies p *= 1 - lr * decay
-  float clip = 1;    // factor of the global-norm clip
-  float step = 1;    // applied updates of this variable, this one included (Adam's t)
+  float lr = 0;     // learning rate of this update
+  float decay = 0;  // decoupled weight decay of this variable; the rule applies p *= 1 - lr * decay
+  float clip = 1;   // factor of the global-norm clip
+  float step = 1;   // applied updates of this variable, this one included (Adam's t)
   float active = 1;  // 0: nothing of this variable may change
 };
 

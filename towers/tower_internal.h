@@ -118,7 +118,7 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
   std::vector<std::pair<std::string, Metric>> metrics_;
-  int units_ = 0;                 // units of this update on this tower
+  int units_ = 0;  // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows
   LeafStack stack_;

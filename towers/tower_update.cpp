@@ -69,12 +69,16 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   out.forward_backward -= begin + gathered - recorded;
 }
 
-// Which sources the fold adds up: of towers with rows; in strict mode all, since a leaf without
-// rows is a sum of 0. Gradients that are applied as they are lie in the first slot of tower 0.
+// Which towers the transport's sum takes, or which sources the fold adds up: of towers with rows;
+// in strict mode all, since a leaf without rows is a sum of 0. Gradients that are applied as they
+// are lie in the first slot of tower 0.
 std::vector<char> Tower::taking_part(const UpdateInput& in,
                                      const std::vector<HostPart>& parts) const {
   const bool apply = in.kind == UpdateInput::Kind::apply;
   std::vector<char> out;
+  for (std::size_t t = 0; t < parts.size() && shared_.plan.leaves.summed; ++t)
+    out.push_back(parts[t].units != 0);
+  if (shared_.plan.leaves.summed) return out;
   for (const LeafSource& s : shared_.plan.leaves.sources)
     out.push_back((shared_.plan.leaves.strict && !apply) ||
                   (parts[static_cast<std::size_t>(s.tower)].units != 0 && s.slot == 0));
@@ -135,11 +139,11 @@ void Tower::reach_verdict(const SegmentStats* stats) {
   sum_parts();
   const Optimizer& o = shared_.optimizer;
   const double limit = o.clip == Clip::global_norm ? o.clip_limit : 0;
-  launch_rows(device_.main(), 1,
-              ReachVerdict{shared_.fold.statistics ? stats : nullptr,
-                           shared_.plan.index.segments().size(), static_cast<float>(limit), o.guard,
-                           &as<DeviceOutcome>(outcome_)->totals,
-                           &as<DeviceOutcome>(outcome_)->verdict});
+  launch_rows(
+      device_.main(), 1,
+      ReachVerdict{shared_.fold.statistics ? stats : nullptr, shared_.plan.index.segments().size(),
+                   static_cast<float>(limit), o.guard, &as<DeviceOutcome>(outcome_)->totals,
+                   &as<DeviceOutcome>(outcome_)->verdict});
 }
 
 void Tower::fill_scalars() {
@@ -149,8 +153,8 @@ void Tower::fill_scalars() {
   launch_elements(device_.main(), variables_.size(),
                   FillScalars{reinterpret_cast<const VariablePlan*>(bytes + variable_plan_at()),
                               &as<DeviceOutcome>(outcome_)->verdict,
-                              reinterpret_cast<const float*>(bytes + lr_at()),
-                              steps_.data<float>(), as<UpdateScalars>(scalars_)});
+                              reinterpret_cast<const float*>(bytes + lr_at()), steps_.data<float>(),
+                              as<UpdateScalars>(scalars_)});
 }
 
 // The end of an update: everything is put on the streams, then the host waits for the outcome.
@@ -195,6 +199,7 @@ void Tower::read_outcome(TowerResult& out) {
     device_.main().synchronize();  // errors of queued operations come out here
   else
     outcome_sent_->wait_host();
+  mover_->require_healthy();
   device_.main().host_access(
       Touches()
           .reads(host_outcome_.at<void>(), sizeof(DeviceOutcome))
@@ -204,8 +209,8 @@ void Tower::read_outcome(TowerResult& out) {
   out.totals = outcome.totals;
   const auto* values = host_metrics_.at<float>();
   for (std::size_t k = 0; k < metrics_.size(); ++k, values += 2)
-    out.metrics.push_back({metrics_[k].first, static_cast<double>(values[0]),
-                           static_cast<double>(values[1])});
+    out.metrics.push_back(
+        {metrics_[k].first, static_cast<double>(values[0]), static_cast<double>(values[1])});
   metrics_.clear();
   if (outcome.fault.found == 0 || out.error) return;
   try {
@@ -291,8 +296,8 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   const Settled settled(device_.main());  // the caller's rows may go
   clear_fault();
   const Batch batch = on_device(shard);
-  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows,
-                     label_fault()});
+  const Scope scope(
+      {nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows, label_fault()});
   step.tower = index_;
   return fn(*module_, batch, step);
 }

@@ -49,8 +49,7 @@ ContextOptions context_options(const Run& run);
 GroupOptions group_options(const Run& run);
 
 // Trains on what the options say. Errors end in `out`.
-void run_in(const Run& run, const ContextOptions& context, const GroupOptions& group,
-            Outcome& out);
+void run_in(const Run& run, const ContextOptions& context, const GroupOptions& group, Outcome& out);
 void note(const Scheduler& scheduler, Outcome& out);  // its reports and counts
 
 Outcome run_plain(const Run& run, Executor executor = Executor::in_place);

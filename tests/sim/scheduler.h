@@ -88,7 +88,7 @@ class Scheduler {
   void check(const Range& range, int agent, std::uint32_t clock, const VectorClock& known,
              const std::string* what);
   void deadlock(const char* what);
-  bool wake_next();  // of those who wait for a time; false: there are none
+  bool wake_next();     // of those who wait for a time; false: there are none
   VectorClock& here();  // of the agent that is running: an operation's queue or the host thread
   int agent_here() const;
 

@@ -49,15 +49,14 @@ bool Intervals::overlaps(std::uintptr_t lo, std::uintptr_t hi) const {
 }
 
 SeparateMemory::~SeparateMemory() {
-  for (auto& [device, region] : regions_)
-    ::munmap(reinterpret_cast<void*>(region.base), kReserved);
+  for (auto& [device, region] : regions_) ::munmap(reinterpret_cast<void*>(region.base), kReserved);
 }
 
 void* SeparateMemory::map(int device, std::size_t bytes) {
   Region& region = regions_[device];
   if (region.base == 0) {
-    void* p = ::mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                     0);
+    void* p =
+        ::mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     region.base = address(p);
   }

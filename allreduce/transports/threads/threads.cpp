@@ -36,7 +36,7 @@ class ThreadsTransport : public Transport {
   std::string describe() const override {
     return "averaging: threads (" + options_.reason + "), " +
            (options_.variables == Variables::shared
-            ? "one shared copy of the variables (towers in one process read the same memory)"
+                ? "one shared copy of the variables (towers in one process read the same memory)"
             : context_.device(0).host_memory()
                 ? "a copy of the variables a tower (asked for by variables = \"replicated\")"
                 : "a copy of the variables a tower (each device has its own memory)");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the collectives of NCCL's transport move, under every order of execution.
-#include "belfry/tests/nccl/group.h"
+#include "belfry/tests/cuda/nccl_group.h"
 
 using namespace belfry;
 using belfry::sim::seeds;
@@ -78,7 +78,8 @@ void program(int t, Communicator& c, Device& d, Expect& expect) {
 
 }  // namespace
 
-TEST_CASE("collectives of NCCL move the right bytes, with nothing unordered and nothing left") {
+TEST_CASE("collectives of NCCL move the right bytes, with nothing unordered and nothing left",
+          "[cuda-sim]") {
   for (int n = 1; n <= 8; ++n)
     for (const bool check_tags : {false, true})
       for (std::uint64_t seed = 1; seed <= seeds(n > 4 ? 10 : 30); ++seed) {
@@ -98,7 +99,8 @@ TEST_CASE("collectives of NCCL move the right bytes, with nothing unordered and 
       }
 }
 
-TEST_CASE("all_reduce adds in the order of the towers: the same bits as the threads transport") {
+TEST_CASE("all_reduce adds in the order of the towers: the same bits as the threads transport",
+          "[cuda-sim]") {
   constexpr std::size_t kCount = 257;
   for (const int n : {2, 3, 5, 8}) {
     std::vector<float> results[2];

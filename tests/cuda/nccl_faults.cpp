@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "belfry/tests/nccl/group.h"
+#include "belfry/tests/cuda/nccl_group.h"
 
 using namespace belfry;
 using belfry::sim::seeds;
@@ -26,9 +26,8 @@ bool everybody(const Errors& errors) {
 }
 
 bool hung(sim::SimCuda& sim) {
-  return std::any_of(sim.reports().begin(), sim.reports().end(), [](const std::string& r) {
-    return r.find("deadlock") != std::string::npos;
-  });
+  return std::any_of(sim.reports().begin(), sim.reports().end(),
+                     [](const std::string& r) { return r.find("deadlock") != std::string::npos; });
 }
 
 // An all-gather of 16 bytes and the host's wait for it.
@@ -57,7 +56,8 @@ std::string refusal(const std::function<void()>& f) {
 
 }  // namespace
 
-TEST_CASE("with check_tags towers that issue different collectives are told both sides") {
+TEST_CASE("with check_tags towers that issue different collectives are told both sides",
+          "[cuda-sim]") {
   struct Case {
     const char* name;
     std::function<void(int, Communicator&, Device&)> program;
@@ -80,7 +80,9 @@ TEST_CASE("with check_tags towers that issue different collectives are told both
        },
        "tower 1: all_gather (kind 7, bucket 2, update 6)", "kind 7, bucket 2, update 5"},
       {"count",
-       [](int t, Communicator& c, Device& d) { gather(c, d, {7, 2, 5}, t == 1 ? 32 : 16); },
+       [](int t, Communicator& c, Device& d) {
+         gather(c, d, {7, 2, 5}, t == 1 ? 32 : 16);
+       },
        "update 5) of 32 bytes", "update 5) of 16 bytes"},
       {"order and type",
        [](int t, Communicator& c, Device& d) {
@@ -124,13 +126,13 @@ TEST_CASE("with check_tags towers that issue different collectives are told both
       CHECK(g.sim.reports() == Errors{});
       CHECK_THROWS_AS(g.transport->control(0).barrier(), CommError);
       // Nothing of it can be used again.
-      const Errors later =
-          g.run([](int, Communicator& m, Device& d) { gather(m, d, {1, 1, 1}); });
+      const Errors later = g.run([](int, Communicator& m, Device& d) { gather(m, d, {1, 1, 1}); });
       CHECK(everybody(later));
     }
 }
 
-TEST_CASE("a tower that does not come is named after the time-out, a late one is waited for") {
+TEST_CASE("a tower that does not come is named after the time-out, a late one is waited for",
+          "[cuda-sim]") {
   for (const bool check_tags : {false, true})
     for (std::uint64_t seed = 1; seed <= seeds(30); ++seed) {
       INFO("tags " << check_tags << ", seed " << seed);
@@ -153,15 +155,14 @@ TEST_CASE("a tower that does not come is named after the time-out, a late one is
       CHECK(errors[2].empty());
       CHECK(!errors[3].empty());
       CHECK_FALSE(hung(g.sim));
-      const Errors later =
-          g.run([](int, Communicator& c, Device& d) { gather(c, d, {9, 4, 17}); });
+      const Errors later = g.run([](int, Communicator& c, Device& d) { gather(c, d, {9, 4, 17}); });
       for (const std::string& e : later) CHECK_THAT(e, Contains("not arrived: tower 2"));
       g.transport.reset();
       CHECK(g.sim.counts().live_communicators == 0);
     }
 }
 
-TEST_CASE("an asynchronous error of NCCL ends the collective on every tower") {
+TEST_CASE("an asynchronous error of NCCL ends the collective on every tower", "[cuda-sim]") {
   for (const ncclResult_t code : {ncclRemoteError, ncclSystemError, ncclInternalError})
     for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
       INFO("error " << code << ", seed " << seed);
@@ -179,7 +180,7 @@ TEST_CASE("an asynchronous error of NCCL ends the collective on every tower") {
     }
 }
 
-TEST_CASE("abort from any thread ends the waits of all towers") {
+TEST_CASE("abort from any thread ends the waits of all towers", "[cuda-sim]") {
   for (const bool control : {false, true})
     for (std::uint64_t seed = 1; seed <= seeds(30); ++seed) {
       INFO("control " << control << ", seed " << seed);
@@ -201,7 +202,8 @@ TEST_CASE("abort from any thread ends the waits of all towers") {
     }
 }
 
-TEST_CASE("each call of CUDA or NCCL that fails in turn is one error, and never a hang") {
+TEST_CASE("each call of CUDA or NCCL that fails in turn is one error, and never a hang",
+          "[cuda-sim]") {
   constexpr int kTowers = 3;
   const auto program = [](Group& g) {
     return g.run([](int t, Communicator& c, Device& d) {
@@ -257,14 +259,12 @@ TEST_CASE("each call of CUDA or NCCL that fails in turn is one error, and never 
   CHECK(in_nccl >= 20);
 }
 
-TEST_CASE("a group that cannot work says so before it starts") {
-  const auto group = [](std::vector<int> gpus) {
-    return refusal([&] {
-      Group g(static_cast<int>(gpus.size()), {.seed = 1}, {}, "nccl", gpus);
-    });
+TEST_CASE("a group that cannot work says so before it starts", "[cuda-sim]") {
+  const auto group = [](const std::vector<int>& gpus) {
+    return refusal([&] { Group g(static_cast<int>(gpus.size()), {.seed = 1}, {}, "nccl", gpus); });
   };
-  CHECK_THAT(group({0, 1, 0}), Contains("several towers on cuda:0") &&
-                                   Contains("towers 0 and 2") && Contains("\"threads\""));
+  CHECK_THAT(group({0, 1, 0}), Contains("several towers on cuda:0") && Contains("towers 0 and 2") &&
+                                   Contains("\"threads\""));
   {
     const Environment e("CUDA_LAUNCH_BLOCKING", "1");
     CHECK_THAT(group({0, 1}), Contains("CUDA_LAUNCH_BLOCKING with several GPUs"));
@@ -282,12 +282,12 @@ TEST_CASE("a group that cannot work says so before it starts") {
   CHECK_THAT(on_cpu, Contains("towers that are not CUDA devices") && Contains("\"threads\""));
 }
 
-TEST_CASE("auto takes NCCL where each tower has a GPU of its own, else threads, and says why") {
-  const auto choice = [](std::vector<int> gpus) {
+TEST_CASE("auto takes NCCL where each tower has a GPU of its own, else threads, and says why",
+          "[cuda-sim]") {
+  const auto choice = [](const std::vector<int>& gpus) {
     const int n = static_cast<int>(gpus.size());
-    sim::SimCuda sim(n, {.seed = 1});
-    Context context({.towers = "cuda-sim:" + std::to_string(n),
-                     .platform = std::make_shared<test::SimGpus>(sim, gpus)});
+    const sim::Gpus machine(n, {.seed = 1});
+    const Context context(machine.options(gpus));
     const TransportChoice c = choose_transport(context, "auto");
     return c.name + ": " + c.reason;
   };

@@ -11,45 +11,16 @@
 #include "belfry/autodiff/tensor.h"
 #include "belfry/core/error.h"
 #include "belfry/core/registry.h"
-#include "belfry/device/plugin.h"
 #include "belfry/tests/catch.h"
+#include "belfry/tests/cuda/gpus.h"
 #include "belfry/tests/expect.h"
-#include "belfry/tests/simcuda/simcuda.h"
-#include "belfry/version.h"
 
 namespace belfry::test {
 
-// The plug-in's devices with the simulator's host threads.
-class SimGpus : public Platform {
- public:
-  SimGpus(sim::SimCuda& sim, std::vector<int> gpus) : sim_(sim) {
-    const char* reason = "";
-    CudaModule* module = belfry_cuda_entry(kCudaAbi, kVersion, &reason);
-    inner_ = module->platform({.gpus = std::move(gpus)});
-  }
-  std::unique_ptr<Host> host() override { return sim_.host(); }
-  std::unique_ptr<Device> device(int index, int threads) override {
-    return inner_->device(index, threads);
-  }
-  const void* extension(std::string_view name) const override { return inner_->extension(name); }
-
- private:
-  sim::SimCuda& sim_;
-  std::shared_ptr<Platform> inner_;
-};
-
-inline std::vector<int> first_gpus(int n) {
-  std::vector<int> gpus(static_cast<std::size_t>(n));
-  std::iota(gpus.begin(), gpus.end(), 0);
-  return gpus;
-}
-
 struct Group {
   Group(int n, const sim::SchedulerOptions& schedule, TransportOptions options = {},
-        const std::string& name = "nccl", std::vector<int> gpus = {})
-      : sim(n, schedule),
-        context({.towers = "cuda-sim:" + std::to_string(n),
-                 .platform = std::make_shared<SimGpus>(sim, gpus.empty() ? first_gpus(n) : gpus)}) {
+        const std::string& name = "nccl", const std::vector<int>& towers = {})
+      : gpus(n, schedule), sim(gpus.machine()), context(gpus.options(towers)) {
     options.variables = Variables::replicated;
     transport = builtin().table<TransportEntry>().at(name, "transport").make(context, options);
   }
@@ -72,7 +43,8 @@ struct Group {
     });
     return errors;
   }
-  sim::SimCuda sim;
+  sim::Gpus gpus;
+  sim::SimCuda& sim;
   Context context;
   std::unique_ptr<Transport> transport;
 };
