@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "belfry/allreduce/average_gradients.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "belfry/allreduce/average_gradients.kernel.h"
+#include "belfry/allreduce/average_internal.h"
 #include "belfry/core/error.h"
 
 namespace belfry {
@@ -65,14 +64,6 @@ std::vector<ByName> by_name(const Lists& lists) {
   }
   return out;
 }
-
-// One variable's gradients by tower; null where absent.
-struct Column {
-  std::string name;
-  std::vector<const Tensor*> towers;
-  const Tensor* first = nullptr;  // some present one
-  std::vector<int> lacking;
-};
 
 Column column_of(const std::string& name, const std::vector<ByName>& lists,
                  const std::vector<double>& weights) {
@@ -166,8 +157,10 @@ void average(const Column& c, std::size_t number, const Tables& tables,
   if (square) out.square.emplace_back(squares, c.name);
 }
 
-void average_all(const std::vector<Column>& columns, const std::vector<double>& weights,
-                 Device& device, bool square, AveragedGradients& out) {
+}  // namespace
+
+void average_columns(const std::vector<Column>& columns, const std::vector<double>& weights,
+                     Device& device, bool square, AveragedGradients& out) {
   const Settled settled(device.main());  // the tables go
   const Tables tables(columns, weights, device);
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -196,17 +189,14 @@ void average_all(const std::vector<Column>& columns, const std::vector<double>& 
   device.main().synchronize();
 }
 
-}  // namespace
-
-AveragedGradients average_gradients(const Lists& towers, const AverageOptions& options) {
+CheckedLists check_lists(const Lists& towers, const AverageOptions& options) {
   if (towers.empty()) fail("no towers", "an empty list", "one gradient list a tower");
-  const std::vector<double> weights = checked_weights(towers, options);
+  CheckedLists out;
+  out.weights = checked_weights(towers, options);
   const std::vector<ByName> lists = by_name(towers);
-  std::vector<Column> present;
-  AveragedGradients out;
   std::string partial, all;
   for (const GradientPair& p : towers[0]) {
-    Column c = column_of(p.variable, lists, weights);
+    Column c = column_of(p.variable, lists, out.weights);
     all += (all.empty() ? "" : ", ") + p.variable;
     if (c.first == nullptr) {
       out.skipped.push_back(p.variable);
@@ -215,18 +205,26 @@ AveragedGradients average_gradients(const Lists& towers, const AverageOptions& o
     if (!c.lacking.empty() && options.none == MissingOnSome::reject)
       partial +=
           (partial.empty() ? "" : "; ") + missing_text(c.name, c.lacking, towers.size(), "tower");
-    present.push_back(std::move(c));
+    out.present.push_back(std::move(c));
   }
-  if (present.empty()) throw GradientError("average_gradients: no variable has a gradient: " + all);
+  if (out.present.empty())
+    throw GradientError("average_gradients: no variable has a gradient: " + all);
   if (!partial.empty())
     throw GradientError("average_gradients: gradients are missing on some towers only: " + partial);
+  return out;
+}
+
+AveragedGradients average_gradients(const Lists& towers, const AverageOptions& options) {
+  const CheckedLists checked = check_lists(towers, options);
   for (const GradientList& list : towers)
     for (const GradientPair& p : list)
       if (p.gradient.defined()) p.gradient.device().synchronize();
-  Device* device = &present[0].first->device();
+  Device* device = &checked.present[0].first->device();
   for (const GradientPair& p : towers[0])
     if (p.gradient.defined()) device = &p.gradient.device();
-  average_all(present, weights, *device, options.include_square, out);
+  AveragedGradients out;
+  average_columns(checked.present, checked.weights, *device, options.include_square, out);
+  out.skipped = checked.skipped;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "belfry/allreduce/missing.h"
 #include "belfry/autodiff/tensor.h"
 #include "belfry/autodiff/variable.h"
+#include "belfry/device/communicator.h"
 
 namespace belfry {
 
@@ -41,6 +42,15 @@ struct AveragedGradients {
 // twice in one, unequal shapes or types. NumericError: all weights 0. Waits for the towers'
 // devices.
 AveragedGradients average_gradients(const std::vector<GradientList>& towers,
+                                    const AverageOptions& options = {});
+
+// The same over the lists of all members of a group, in their order: each member passes its own,
+// perhaps none, and its end of the group, whose device is `device`. Collective; every member gets
+// the whole result on its device, the same bits as one call with all lists. Weights: one a list of
+// its own from every member, or none from any. GradientError and NumericError are thrown alike by
+// all members, and the group may go on.
+AveragedGradients average_gradients(const std::vector<GradientList>& towers, Device& device,
+                                    Communicator& communicator, Control& control,
                                     const AverageOptions& options = {});
 
 }  // namespace belfry

@@ -71,6 +71,15 @@ LeafPlan plan_towers(int towers) {
   return plan;
 }
 
+LeafPlan plan_summed(int towers) {
+  LeafPlan plan;
+  plan.towers = plan.shards = towers;
+  plan.summed = true;
+  plan.sources.push_back({0, 0, -1});
+  plan_merges(plan, {{0, 0}});
+  return plan;
+}
+
 LeafPlan plan_strict(int towers, int shards, int cuts) {
   LeafPlan plan;
   plan.towers = towers;

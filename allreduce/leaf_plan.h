@@ -39,6 +39,7 @@ struct LeafSource {
 struct LeafPlan {
   int towers = 1, shards = 1, cuts = 1;
   bool strict = false;
+  bool summed = false;  // the transport adds the towers' gradients up: they are one source
   std::vector<LeafSource> sources;   // in the order of their leaves
   std::vector<std::uint8_t> merges;  // how many merges follow the push of a source; the rest at the
                                      // end, from the top down
@@ -54,6 +55,7 @@ struct LeafPlan {
 };
 
 LeafPlan plan_towers(int towers);
+LeafPlan plan_summed(int towers);
 // towers <= shards.
 LeafPlan plan_strict(int towers, int shards, int cuts);
 

@@ -68,7 +68,10 @@ class Mover {
   virtual void fail() = 0;                 // this tower threw after the record: nobody may update
   // After the last fold: everybody's statistics, on the main stream; then any_failed() is known.
   virtual const SegmentStats* gather_statistics() = 0;
-  virtual bool any_failed() const = 0;     // with `whole`, known since the first fold
+  virtual bool any_failed() const = 0;  // with `whole`, known since the first fold
+  // After the host has seen the outcome on the device: CommError if it came from a collective that
+  // was ended early.
+  virtual void require_healthy() const = 0;
   virtual SegmentStats* statistics() = 0;  // where folds put theirs
   virtual bool next_update(Work& work) = 0;
   virtual void finish(bool updated) = 0;  // makes the new parameters visible to all towers

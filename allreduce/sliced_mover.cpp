@@ -5,12 +5,13 @@
 #include "belfry/allreduce/mover.h"
 #include "belfry/autodiff/tensor.h"
 #include "belfry/core/delay.h"
+#include "belfry/core/error.h"
 #include "belfry/device/pinned.h"
 
 namespace belfry {
 namespace {
 
-enum CommKind : std::uint32_t { kParts = 1, kExchange, kSquares, kStatistics, kGather };
+enum CommKind : std::uint32_t { kParts = 1, kExchange, kSquares, kStatistics, kGather, kSum };
 
 class SlicedMover : public Mover {
  public:
@@ -79,16 +80,19 @@ class SlicedMover : public Mover {
   }
 
   void begin_exchange(const std::vector<char>& takes_part) override {
+    if (plan_.leaves.summed && takes_part[static_cast<std::size_t>(comm_.rank())] == 0)
+      device_.main().fill(gradient(0), 0, gradients_[0].bytes());  // counts as 0
     if (takes_part == takes_part_) return;
     takes_part_ = takes_part;
     device_.main().host_access(Touches().writes(host_tables_.at<void>(), tables_.bytes()));
+    const bool summed = plan_.leaves.summed;
     for (std::size_t b = 0; b < slices_.size(); ++b)
-      for (std::size_t k = 0; k < takes_part.size(); ++k) {
+      for (std::size_t k = 0; k < plan_.leaves.sources.size(); ++k) {
         const LeafSource& s = plan_.leaves.sources[k];
         const auto source = [&](std::vector<Tensor>& own, Tensor& in) -> const float* {
-          if (takes_part[k] == 0) return nullptr;
-          return s.tower == comm_.rank() ? of(own, s.slot) + slices_[b].first * kBlock
-                                         : in.data<float>() + k * owned_ + compact_[b];
+          if (!summed && takes_part[k] == 0) return nullptr;
+          return !summed && s.tower == comm_.rank() ? of(own, s.slot) + slices_[b].first * kBlock
+                                                    : in.data<float>() + k * owned_ + compact_[b];
         };
         const std::size_t at = table_at(b) + k * sizeof(float*);
         *host_tables_.at<const float*>(at) = source(gradients_, received_);
@@ -115,6 +119,7 @@ class SlicedMover : public Mover {
 
   void fail() override { failed_ = true; }
   bool any_failed() const override { return failed_; }
+  void require_healthy() const override { comm_.require_healthy(); }
 
   const SegmentStats* gather_statistics() override {
     if (plan_.statistics) {
@@ -142,7 +147,6 @@ class SlicedMover : public Mover {
   }
 
   void finish(bool updated) override {
-    comm_.require_healthy();  // else the verdict came out of a collective that was ended early
     if (updated) gather_parameters();
     // On the device: the next forward reads the parameters, and writes the gradients that were
     // sent.
@@ -252,12 +256,23 @@ class SlicedMover : public Mover {
         [&](int p) { return has(p) ? slices_[b].blocks : 0; });
   }
 
+  // The transport's own sum of this bucket.
+  void sum(std::size_t b) {
+    std::vector<std::size_t> counts;
+    for (int p = 0; p < comm_.size(); ++p) counts.push_back(slice(b, p).blocks * kBlock);
+    if (!comm_.reduce_slices(*stream_, gradient(0) + plan_.buckets[b].first * kBlock,
+                             received_.data<float>() + compact_[b], counts,
+                             {kSum, static_cast<std::int32_t>(b), update_}))
+      throw CommError("the transport has no sum of its own");
+  }
+
   void issue(std::size_t b) {
     device_.main().record(*ready_[b]);
     stream_->wait(*ready_[b]);
     if (b == 0)
       comm_.all_gather(*stream_, part(), all_parts(), part_bytes(), {kParts, -1, update_});
-    for (int slot = 0; slot < plan_.leaves.partials; ++slot) {
+    if (plan_.leaves.summed) sum(b);
+    for (int slot = 0; slot < plan_.leaves.partials && !plan_.leaves.summed; ++slot) {
       exchange(b, slot, gradients_, received_, kExchange);
       if (plan_.unit_squares) exchange(b, slot, unit_squares_, received_squares_, kSquares);
     }

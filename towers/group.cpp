@@ -16,6 +16,20 @@ namespace belfry {
 
 namespace {
 
+// Whether the mode is `fast` and the transport has a sum of its own. Squares would need a second
+// one.
+bool transport_sums(const EngineShared& s) {
+  const Optimizer& o = s.optimizer;
+  if (o.reduce != ReduceMode::fast || s.context->towers() == 1 || s.options.make_transport ||
+      choose_transport(*s.context, s.options.transport).name != "nccl")
+    return false;
+  const bool squares = o.needs_squares() || o.statistics != Statistics::none;
+  if (squares)
+    s.context->log(
+        "reduce = \"fast\": squares are wanted, so gradients are added as in repeatable");
+  return !squares;
+}
+
 void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
   std::vector<std::string> names;
   std::vector<Shape> shapes;
@@ -34,6 +48,7 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
                                 .found = std::to_string(plan.states),
                                 .expected = "at most " + std::to_string(kMaxStates)});
   plan.leaves = leaf_plan(s.optimizer, plan.towers);
+  if (transport_sums(s)) plan.leaves = plan_summed(plan.towers);
   const bool strict = plan.leaves.strict;
   const bool several = s.optimizer.accumulate > 1 || (strict && plan.leaves.shards > 1);
   plan.keep_squares =

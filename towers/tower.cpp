@@ -60,7 +60,7 @@ void Tower::make_tables() {
   if (shared_.plan.unit_squares && !leaves.strict)
     unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared_.plan.index.elements())},
                                    DType::f32, device_);
-  if (leaves.strict && !shared_.lone) {
+  if ((leaves.strict || leaves.summed) && !shared_.lone) {
     only_part_ = table<int>(only_part.size(), device_);
     device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));
   }

@@ -69,12 +69,16 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   out.forward_backward -= begin + gathered - recorded;
 }
 
-// Which sources the fold adds up: of towers with rows; in strict mode all, since a leaf without
-// rows is a sum of 0. Gradients that are applied as they are lie in the first slot of tower 0.
+// Which towers the transport's sum takes, or which sources the fold adds up: of towers with rows;
+// in strict mode all, since a leaf without rows is a sum of 0. Gradients that are applied as they
+// are lie in the first slot of tower 0.
 std::vector<char> Tower::taking_part(const UpdateInput& in,
                                      const std::vector<HostPart>& parts) const {
   const bool apply = in.kind == UpdateInput::Kind::apply;
   std::vector<char> out;
+  for (std::size_t t = 0; t < parts.size() && shared_.plan.leaves.summed; ++t)
+    out.push_back(parts[t].units != 0);
+  if (shared_.plan.leaves.summed) return out;
   for (const LeafSource& s : shared_.plan.leaves.sources)
     out.push_back((shared_.plan.leaves.strict && !apply) ||
                   (parts[static_cast<std::size_t>(s.tower)].units != 0 && s.slot == 0));
@@ -195,6 +199,7 @@ void Tower::read_outcome(TowerResult& out) {
     device_.main().synchronize();  // errors of queued operations come out here
   else
     outcome_sent_->wait_host();
+  mover_->require_healthy();
   device_.main().host_access(
       Touches()
           .reads(host_outcome_.at<void>(), sizeof(DeviceOutcome))

@@ -54,6 +54,10 @@ class SimHost : public Host {
     };
     scheduler_.block_until(come_true, "Host::wait");
   }
+  bool wait_for(bool (*ready)(void*), void* arg, double seconds) override {
+    scheduler_.preempt();
+    return scheduler_.block_for([=] { return ready(arg); }, "Host::wait_for", seconds);
+  }
   void notify() noexcept override {
     ++notified_;
     scheduler_.threads().progressed();

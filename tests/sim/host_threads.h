@@ -24,6 +24,7 @@ class HostThreads {
     bool live = false;             // has something to do
     std::uint64_t blocked_at = 0;  // progress() when its condition was last false
     const char* waits_for = "";
+    double wakes_at = -1;  // the end of its patience, in Scheduler's waited seconds; -1: endless
     std::function<void()> body;
     std::exception_ptr error;
     std::binary_semaphore go{0};

@@ -270,10 +270,33 @@ void Scheduler::block_until(const std::function<bool()>& ready_now, const char* 
   while (!ready_now()) {
     if (!dead_ && step()) continue;
     self.blocked_at = threads_.progress();
-    if (threads_.pass(true)) continue;
+    if (threads_.pass(true) || wake_next()) continue;
     if (!dead_) deadlock(what);
     throw DeviceError(std::string("deadlock in ") + what);
   }
+}
+
+bool Scheduler::block_for(const std::function<bool()>& ready_now, const char* what,
+                          double seconds) {
+  HostThreads::Thread& self = threads_.me();
+  const double end = waited_ + seconds;
+  self.wakes_at = end;
+  bool is_ready = false;
+  block_until([&] { return (is_ready = ready_now()) || waited_ >= end || dead_; }, what);
+  self.wakes_at = -1;
+  return is_ready;
+}
+
+bool Scheduler::wake_next() {
+  constexpr int kMostWakes = 100000;  // somebody who only ever looks again is a deadlock as well
+  HostThreads::Thread* next = nullptr;
+  for (const auto& t : threads_.all())
+    if (t->live && t->wakes_at >= 0 && (next == nullptr || t->wakes_at < next->wakes_at))
+      next = t.get();
+  if (dead_ || next == nullptr || ++wakes_ > kMostWakes) return false;
+  waited_ = std::max(waited_, next->wakes_at);
+  threads_.progressed();
+  return true;
 }
 
 void Scheduler::synchronize(int queue, bool ordered, bool counted) {

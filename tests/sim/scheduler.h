@@ -55,6 +55,8 @@ class Scheduler {
   void publish(const void* key, std::uint64_t phase);
   void observe(const void* key, std::uint64_t phase);
   void block_until(const std::function<bool()>& ready, const char* what);
+  // For at most `seconds`; what ready() said last. Seconds pass only while nothing else can go on.
+  bool block_for(const std::function<bool()>& ready, const char* what, double seconds);
   void preempt();
   bool progress();  // runs one head or lets another thread go on; false when nothing can
   bool running() const { return running_ >= 0; }  // inside of an operation
@@ -88,6 +90,7 @@ class Scheduler {
   void check(const Range& range, int agent, std::uint32_t clock, const VectorClock& known,
              const std::string* what);
   void deadlock(const char* what);
+  bool wake_next();     // of those who wait for a time; false: there are none
   VectorClock& here();  // of the agent that is running: an operation's queue or the host thread
   int agent_here() const;
 
@@ -109,6 +112,8 @@ class Scheduler {
   std::map<int, std::uint64_t> waits_, syncs_;
   std::set<std::pair<int, std::uint64_t>> idle_waits_, idle_syncs_;
   std::string failed_call_;
+  double waited_ = 0;  // seconds that host threads have waited for in vain, all told
+  int wakes_ = 0;
   int running_ = -1;  // queue whose operation runs now
   bool dead_ = false;
 };

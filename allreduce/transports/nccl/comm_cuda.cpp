@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "belfry/allreduce/transports/nccl/nccl_internal.h"
@@ -31,6 +32,30 @@ class Inside {
   }
   Shared& shared_;
   Member& member_;
+};
+
+// Calls that are one operation. An open group would swallow the thread's next calls: it is closed
+// before the first error is said.
+template <class Checked>
+class Grouped {
+ public:
+  explicit Grouped(const Checked& checked) : checked_(checked) {
+    checked(ncclGroupStart(), "ncclGroupStart");
+  }
+  void operator()(ncclResult_t result, const char* call) {
+    if (result_ != ncclSuccess) return;
+    result_ = result;
+    failed_ = call;
+  }
+  void end() {
+    (*this)(ncclGroupEnd(), "ncclGroupEnd");
+    checked_(result_, failed_);
+  }
+
+ private:
+  const Checked& checked_;
+  ncclResult_t result_ = ncclSuccess;
+  const char* failed_ = "";
 };
 
 // What members compare with check_tags: words, then for an exchange all counts.
@@ -93,28 +118,18 @@ class NcclCommunicator : public Communicator {
     const auto me = static_cast<std::size_t>(rank());
     if (send_bytes[me] != 0 && send[me] != recv[me]) s.copy(recv[me], send[me], send_bytes[me]);
     issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
-      checked(ncclGroupStart(), "ncclGroupStart");
-      // An open group would swallow the thread's next calls: it is closed before an error is said.
-      ncclResult_t result = ncclSuccess;
-      const char* failed = "";
-      const auto grouped = [&](ncclResult_t r, const char* what) {
-        if (result == ncclSuccess && r != ncclSuccess) {
-          result = r;
-          failed = what;
-        }
-      };
+      Grouped group(checked);
       for (std::size_t p = 0; p < send.size(); ++p) {
         if (p == me) continue;
         const int peer = static_cast<int>(p);
         if (send_bytes[p] != 0)
-          grouped(ncclSend(send[p], send_bytes[p], ncclUint8, peer, member_.comm, stream),
-                  "ncclSend");
+          group(ncclSend(send[p], send_bytes[p], ncclUint8, peer, member_.comm, stream),
+                "ncclSend");
         if (recv_bytes[p] != 0)
-          grouped(ncclRecv(recv[p], recv_bytes[p], ncclUint8, peer, member_.comm, stream),
-                  "ncclRecv");
+          group(ncclRecv(recv[p], recv_bytes[p], ncclUint8, peer, member_.comm, stream),
+                "ncclRecv");
       }
-      grouped(ncclGroupEnd(), "ncclGroupEnd");
-      checked(result, failed);
+      group.end();
     });
   }
 
@@ -149,6 +164,29 @@ class NcclCommunicator : public Communicator {
         checked(ncclBroadcast(data, data, bytes, ncclUint8, root, member_.comm, stream),
                 "ncclBroadcast");
     });
+  }
+
+  bool reduce_slices(Stream& s, const float* in, float* out, std::span<const std::size_t> counts,
+                     CommTag tag) override {
+    const Call call{"reduce_slices", tag};
+    std::string text = call.text() + " of";
+    for (const std::size_t count : counts) text += " " + std::to_string(count);
+    Member::Slot* slot = enter(call, text + " floats");
+    const bool equal = std::equal(counts.begin() + 1, counts.end(), counts.begin());
+    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
+      if (equal && counts[0] != 0)
+        checked(ncclReduceScatter(in, out, counts[0], ncclFloat32, ncclSum, member_.comm, stream),
+                "ncclReduceScatter");
+      if (equal) return;
+      Grouped group(checked);
+      for (std::size_t p = 0; p < counts.size(); in += counts[p++])
+        if (counts[p] != 0)
+          group(ncclReduce(in, out, counts[p], ncclFloat32, ncclSum, static_cast<int>(p),
+                           member_.comm, stream),
+                "ncclReduce");
+      group.end();
+    });
+    return true;
   }
 
   bool healthy() const noexcept override { return !shared_->failed(); }

@@ -158,6 +158,9 @@ class SharedMover : public Mover {
   }
 
   void fail() override { a_->failed.store(true, std::memory_order_release); }
+  void require_healthy() const override {
+    if (group_.comm.aborted()) throw CommError("the group was aborted");
+  }
   bool any_failed() const override { return a_->failed.load(std::memory_order_acquire); }
 
   const SegmentStats* gather_statistics() override {
