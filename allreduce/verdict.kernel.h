@@ -137,6 +137,7 @@ template <class Table>
 void kernels_of_verdict(Table& table) {
   table.template elements<SumParts>();
   table.template elements<AddUnit>();
+  table.template elements<SetPart>();
   table.template rows<ReachVerdict>();
   table.template elements<AddUnitGradient>();
 }

@@ -52,6 +52,18 @@ BatchReader::BatchReader(Context& context, std::shared_ptr<const Dataset> datase
   if (__builtin_mul_overflow(rows_, options.epochs, &end_))
     throw ConfigError(ErrorText{.what = "rows x epochs do not fit 64 bits",
                                 .found = std::to_string(options.epochs) + " epochs"});
+  // Pinning memory may wait for whatever runs on any GPU: not under way, but before.
+  if (context.device(0).host_memory()) return;
+  for (int t = 0; t < context.towers(); ++t) context.device(t).synchronize();
+  while (buffers_.size() < ring()) buffers_.push_back(new_buffer());
+}
+
+// The queue, the batch in use and the one before it; a caller that keeps more pays for them.
+std::size_t BatchReader::ring() const { return static_cast<std::size_t>(options_.prefetch) + 3; }
+
+std::shared_ptr<BatchBuffer> BatchReader::new_buffer() const {
+  return std::make_shared<BatchBuffer>(context_.device(0).arena(MemoryKind::pinned),
+                                       dataset_->fields(), std::min(options_.batch, rows_));
 }
 
 std::shared_ptr<BatchBuffer> BatchReader::free_buffer() {
@@ -60,10 +72,8 @@ std::shared_ptr<BatchBuffer> BatchReader::free_buffer() {
       context_.host().observe(b.get());
       return b;
     }
-  auto made = std::make_shared<BatchBuffer>(context_.device(0).arena(MemoryKind::pinned),
-                                            dataset_->fields(), std::min(options_.batch, rows_));
-  // The queue, the batch in use and the one before it; a caller that keeps more pays for them.
-  if (buffers_.size() < static_cast<std::size_t>(options_.prefetch) + 3) buffers_.push_back(made);
+  auto made = new_buffer();
+  if (buffers_.size() < ring()) buffers_.push_back(made);
   return made;
 }
 

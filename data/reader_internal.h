@@ -72,6 +72,8 @@ class BatchReader {
   std::int64_t rows_dropped() const noexcept { return rows_ - used_; }
 
  private:
+  std::size_t ring() const;
+  std::shared_ptr<BatchBuffer> new_buffer() const;
   std::shared_ptr<BatchBuffer> free_buffer();
   bool delay_unless(const std::atomic<bool>& stop) const;
 

@@ -226,10 +226,11 @@ void Tower::run_last(Unit& last, TowerResult& out) {
     for (int i = last_leaf_ + 1; strict && i < static_cast<int>(leaves_.size()); ++i) empty_leaf(i);
   };
   if (!last.tape) return rest();
-  buckets_open_ = !shared_.plan.unit_squares && (!strict || leaves_.size() == 1);
+  const bool whole = !shared_.plan.unit_squares && (!strict || leaves_.size() == 1);
+  buckets_open_ = whole && !held_;
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (present_here_[v] != 0) continue;
-    if (buckets_open_ && !sinks_[v].written && out.decision.present[v] != 0)
+    if (whole && !sinks_[v].written && out.decision.present[v] != 0)
       device_.main().fill(sinks_[v].data, 0,
                           shared_.plan.index.variables()[v].size * sizeof(float));
     variable_complete(static_cast<int>(v));

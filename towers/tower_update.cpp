@@ -22,6 +22,7 @@ double now() {
 void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out) {
   device_.bind_thread();
   const double begin = now();
+  settle(shard.rows);
   mover_->start(in.update, shared_.fused && in.kind == UpdateInput::Kind::train);
   HostPart part;
   part.update = in.update;
@@ -63,10 +64,29 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     device_.synchronize();
     return;
   }
+  held_ = first_of_its_kind(parts);
   upload_plan(in, out.decision);
   average(in, taking_part(in, parts), last, out);
   out.exposed += gathered - recorded;
   out.forward_backward -= begin + gathered - recorded;
+}
+
+// A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for this
+// tower. So memory is taken only while none is under way: an update of new shapes starts with the
+// last one's collectives done, and exchanges nothing before every tower's backward pass has taken
+// what it needs. Later ones find that memory in the arena.
+void Tower::settle(std::int64_t rows) {
+  if (!device_.host_memory() && rows_seen_.insert(rows).second) device_.synchronize();
+}
+
+bool Tower::first_of_its_kind(const std::vector<HostPart>& parts) {
+  if (device_.host_memory()) return false;
+  std::vector<std::uint64_t> kind;
+  for (const HostPart& p : parts) {
+    kind.push_back(static_cast<std::uint64_t>(p.rows));
+    kind.insert(kind.end(), p.presence.begin(), p.presence.end());
+  }
+  return updates_seen_.insert(std::move(kind)).second;
 }
 
 // Which towers the transport's sum takes, or which sources the fold adds up: of towers with rows;
@@ -99,6 +119,7 @@ void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, 
     out.error = std::current_exception();
     mover_->fail();
   }
+  if (held_) control_.barrier();
   finish_buckets();
   const double backward_end = now();
   out.forward_backward = backward_end;
@@ -251,6 +272,7 @@ void Tower::find_bad(TowerResult& out) {
 GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn,
                               double& weight, double& loss) {
   device_.bind_thread();
+  if (!device_.host_memory()) device_.synchronize();  // see settle()
   const Settled settled(device_.main());  // the caller's rows may go
   UpdateInput in;
   in.update = update;
@@ -293,6 +315,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
 
 Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   device_.bind_thread();
+  if (!device_.host_memory()) device_.synchronize();  // see settle()
   const Settled settled(device_.main());  // the caller's rows may go
   clear_fault();
   const Batch batch = on_device(shard);

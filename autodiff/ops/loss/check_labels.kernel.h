@@ -39,4 +39,9 @@ struct CheckLabels {
   }
 };
 
+template <class Table>
+void kernels_of_check_labels(Table& table) {
+  table.template rows<CheckLabels>();
+}
+
 }  // namespace belfry
