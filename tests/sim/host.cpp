@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "belfry/core/error.h"
+
 namespace belfry::sim {
 namespace {
 
@@ -25,7 +27,11 @@ class SimHost : public Host {
     }
     for (int i = 1; i < n; ++i) {
       auto& t = threads.at(workers_[static_cast<std::size_t>(i - 1)]);
-      await_end(t);
+      try {
+        await_end(t);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
       if (t.error && !first) first = t.error;
     }
     if (first) std::rethrow_exception(first);
@@ -71,7 +77,13 @@ class SimHost : public Host {
 
  private:
   void await_end(HostThreads::Thread& t) {
-    scheduler_.block_until([&t] { return !t.live; }, "the end of a thread");
+    try {
+      scheduler_.block_until([&t] { return !t.live; }, "the end of a thread");
+    } catch (const DeviceError&) {  // a deadlock: the thread hears of it too, and ends
+      while (t.live && scheduler_.threads().pass(false)) {
+      }
+      if (t.live) throw;
+    }
     HostThreads::Thread& me = scheduler_.threads().me();
     sim::join(me.clock, t.clock);
     me.time = std::max(me.time, t.time);

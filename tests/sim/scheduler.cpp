@@ -54,14 +54,14 @@ void Scheduler::check(const Range& range, int agent, std::uint32_t clock, const 
 }
 
 bool Scheduler::call(const std::string& what, bool waits) {
-  ++calls_;
+  const std::uint64_t number = ++calls_;  // other threads may call before this one goes on
   if (running_ >= 0) {
     report("an operation of a queue calls " + what);
     return false;
   }
   preempt();
   if (dead_) throw DeviceError("the simulated program is in a deadlock");
-  if (calls_ != options_.fail_call) return false;
+  if (number != options_.fail_call) return false;
   failed_call_ = what;
   if (waits) return true;
   throw DeviceError("injected failure of " + what);
@@ -208,7 +208,7 @@ void Scheduler::meet(int queue) {
   if (r->run) r->run();
   if (around_collectives) around_collectives(false);
   running_ = -1;
-  for (const int k : r->here) {
+  for (const int k : std::exchange(r->here, {})) {
     Queue& member = queues_[at(k)];
     member.meeting = false;
     busy_.erase(member.device);
@@ -249,7 +249,12 @@ void Scheduler::leave(Rendezvous& r) {
   });
 }
 
-bool Scheduler::progress() { return step() || (running_ < 0 && threads_.pass(true)); }
+bool Scheduler::progress() {
+  if (step()) return true;
+  if (running_ >= 0) return false;
+  threads_.me().blocked_at = 0;  // this thread does not wait: others may hand back to it
+  return threads_.pass(true);
+}
 
 void Scheduler::deadlock(const char* what) {
   std::string text = std::string("deadlock in ") + what + "; blocked:";
@@ -268,11 +273,11 @@ void Scheduler::block_until(const std::function<bool()>& ready_now, const char* 
   HostThreads::Thread& self = threads_.me();
   self.waits_for = what;
   while (!ready_now()) {
-    if (!dead_ && step()) continue;
+    if (dead_) throw DeviceError(std::string("deadlock in ") + what);
+    if (step()) continue;
     self.blocked_at = threads_.progress();
     if (threads_.pass(true) || wake_next()) continue;
-    if (!dead_) deadlock(what);
-    throw DeviceError(std::string("deadlock in ") + what);
+    deadlock(what);
   }
 }
 

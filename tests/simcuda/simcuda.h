@@ -52,6 +52,7 @@ class SimCuda {
   // `error` on all its ranks from then on.
   void break_collective(std::uint64_t nth, ncclResult_t error);
 
+  void run_rest();  // what is still queued and can run: a race with it shows only then
   const CudaCounts& counts() const;
   std::string leaks() const;  // "" when nothing is live
   State& state() { return *state_; }

@@ -158,6 +158,10 @@ void SimCuda::break_collective(std::uint64_t nth, ncclResult_t error) {
   state_->nccl->break_at = nth;
   state_->nccl->break_with = error;
 }
+void SimCuda::run_rest() {
+  while (state_->scheduler.progress()) {
+  }
+}
 const CudaCounts& SimCuda::counts() const { return state_->counts; }
 
 std::string SimCuda::leaks() const {
