@@ -10,6 +10,7 @@
 #include "belfry/allreduce/verdict.kernel.h"
 #include "belfry/optim/update_args.h"
 #include "belfry/towers/group.h"
+#include "belfry/towers/outcome_internal.h"
 
 namespace belfry {
 
@@ -39,11 +40,6 @@ struct UpdateInput {
   enum class Kind : std::uint8_t { train, average_only, apply } kind = Kind::train;
   const AveragedGradients* averaged = nullptr;  // apply
   const std::vector<float>* squares = nullptr;  // apply, where the rule wants them: flat
-};
-
-struct MetricValue {
-  std::string name;
-  double sum = 0, weight = 0;
 };
 
 // What a tower found out; read by the caller after the join.

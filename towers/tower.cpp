@@ -15,6 +15,11 @@ Tensor table(std::size_t n, Device& device) {
   return Tensor::zeros(Shape{static_cast<std::int64_t>(std::max<std::size_t>(n, 1) * sizeof(T))},
                        DType::u8, device);
 }
+template <class T>
+T* as(const Tensor& t) {
+  return static_cast<T*>(t.raw());
+}
+
 }  // namespace
 
 Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module,
@@ -24,7 +29,8 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
       device_(shared.context->device(index)),
       control_(transport.control(index)),
       module_(std::move(module)),
-      mover_(transport.mover(index, shared.plan)) {
+      mover_(transport.mover(index, shared.plan)),
+      outcome_(device_) {
   variables_ = module_->variables();
   std::reverse(variables_.begin(), variables_.end());
   const std::size_t n = variables_.size();
@@ -52,9 +58,6 @@ void Tower::make_tables() {
   device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
   steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   scalars_ = table<UpdateScalars>(n, device_);
-  outcome_ = table<DeviceOutcome>(1, device_);
-  host_outcome_ = Pinned(device_, sizeof(DeviceOutcome));
-  outcome_sent_ = device_.event();
   plan_ = table<std::byte>(lr_at() + sizeof(float), device_);
   host_plan_ = Pinned(device_, plan_.bytes());
   if (shared_.plan.unit_squares && !leaves.strict)
@@ -98,21 +101,12 @@ Batch Tower::on_device(const Batch& batch) const {
   return moved;
 }
 
-// Where ops note invalid labels; null where they find them themselves.
-LabelFault* Tower::label_fault() const {
-  return device_.host_memory() ? nullptr : &as<DeviceOutcome>(outcome_)->fault;
-}
-
-void Tower::clear_fault() {
-  if (LabelFault* fault = label_fault()) device_.main().fill(fault, 0, sizeof *fault);
-}
-
 Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
   const Batch batch = on_device(rows);
   const Scope scope({unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row,
-                     batch.rows, label_fault()});
+                     batch.rows, outcome_.fault()});
   Step step;
   step.training = true;
   step.update = in.update;
@@ -134,7 +128,7 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
       throw GradientError(ErrorText{.what = "step.report(\"" + m.first + "\")",
                                     .found = "something else",
                                     .expected = "f32 scalars: a sum and its weight"});
-    metrics_.push_back(std::move(m));
+    outcome_.add_metric(std::move(m));
   }
   return unit;
 }
@@ -182,7 +176,7 @@ void Tower::end_unit(const Unit& unit, bool first) {
 void Tower::add_unit(const Unit& unit, DevicePart* part, bool first) {
   launch_elements(device_.main(), 1,
                   AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
-                          label_fault(), part, first});
+                          outcome_.fault(), part, first});
 }
 
 void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
@@ -307,7 +301,7 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
                .merges = merges_.defined() ? as<std::uint8_t>(merges_) : nullptr,
                .only_part = only_part_.defined() && !apply ? as<int>(only_part_) : nullptr,
                .parts = mover_->parts(),
-               .totals = &as<DeviceOutcome>(outcome_)->totals,
+               .totals = outcome_.totals(),
                .param = w.param,
                .mean = w.mean,
                .square = w.square,

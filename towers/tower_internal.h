@@ -7,7 +7,6 @@
 
 #include "belfry/allreduce/fold.h"
 #include "belfry/allreduce/leaf_plan.h"
-#include "belfry/device/pinned.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
 
@@ -28,7 +27,7 @@ class Tower {
   GradientList gradients(std::int64_t update, const Batch& shard, const LossFn& fn, double& weight,
                          double& loss);
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
-  void require_labels();  // throws DataError for an invalid one of evaluate(); waits
+  void require_labels() { outcome_.require_labels(); }  // of evaluate()
 
   // Runs what is still queued after an error, so that nothing uses memory that is about to go.
   void drain() noexcept;
@@ -72,16 +71,10 @@ class Tower {
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
-  template <class T>
-  static T* as(const Tensor& t) {
-    return static_cast<T*>(t.raw());
-  }
   void make_tables();
   std::size_t variable_plan_at() const;
   std::size_t lr_at() const;
   void upload_plan(const UpdateInput& in, const Decision& d);
-  LabelFault* label_fault() const;
-  void clear_fault();
   void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
                TowerResult& out);
   // The segments of some blocks, and the elements they cover.
@@ -95,8 +88,7 @@ class Tower {
   void reach_verdict(const SegmentStats* stats);
   void fill_scalars();
   void conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out);
-  void send_outcome();
-  void read_outcome(TowerResult& out);
+  void note_outcome(TowerResult& out);
   void find_bad(TowerResult& out);
 
   const EngineShared& shared_;
@@ -109,11 +101,11 @@ class Tower {
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
   // Device tables.
-  Tensor segments_, steps_, scalars_, outcome_;
+  Tensor segments_, steps_, scalars_;
   Tensor merges_, only_part_;  // of the fold, where it needs them
   Tensor plan_;                // FoldPlan and VariablePlan of each variable, then the rate
-  Pinned host_plan_, host_outcome_, host_metrics_;
-  std::unique_ptr<Event> outcome_sent_;
+  Pinned host_plan_;
+  Outcome outcome_;
   // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
@@ -121,11 +113,10 @@ class Tower {
   bool held_ = false;             // no bucket before the backward pass has ended on all towers
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
-  std::vector<std::pair<std::string, Metric>> metrics_;
   // Where taking memory may wait for a collective: what has been taken for already.
   std::set<std::int64_t> rows_seen_;
   std::set<std::vector<std::uint64_t>> updates_seen_;
-  int units_ = 0;  // units of this update on this tower
+  int units_ = 0;                                          // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows
   LeafStack stack_;

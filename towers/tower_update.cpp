@@ -35,9 +35,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   leaves_.clear();
   stack_ = LeafStack();
   weights_.clear();
-  metrics_.clear();
   summed_ = judged_ = filled_ = false;
-  clear_fault();
+  outcome_.start();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
   try {
     if (in.kind == UpdateInput::Kind::apply)
@@ -151,7 +150,7 @@ void Tower::sum_parts() {
   if (std::exchange(summed_, true)) return;
   launch_elements(device_.main(), 1,
                   SumParts{mover_->parts(), shared_.plan.towers * shared_.plan.leaves.parts,
-                           &as<DeviceOutcome>(outcome_)->totals});
+                           outcome_.totals()});
 }
 
 // Whether the update may happen, on the device: nobody waits for the answer.
@@ -163,19 +162,17 @@ void Tower::reach_verdict(const SegmentStats* stats) {
   launch_rows(
       device_.main(), 1,
       ReachVerdict{shared_.fold.statistics ? stats : nullptr, shared_.plan.index.segments().size(),
-                   static_cast<float>(limit), o.guard, &as<DeviceOutcome>(outcome_)->totals,
-                   &as<DeviceOutcome>(outcome_)->verdict});
+                   static_cast<float>(limit), o.guard, outcome_.totals(), outcome_.verdict()});
 }
 
 void Tower::fill_scalars() {
   if (std::exchange(filled_, true)) return;
   reach_verdict(nullptr);
-  const auto* bytes = as<std::byte>(plan_);
+  const auto* bytes = static_cast<const std::byte*>(plan_.raw());
   launch_elements(device_.main(), variables_.size(),
                   FillScalars{reinterpret_cast<const VariablePlan*>(bytes + variable_plan_at()),
-                              &as<DeviceOutcome>(outcome_)->verdict,
-                              reinterpret_cast<const float*>(bytes + lr_at()), steps_.data<float>(),
-                              as<UpdateScalars>(scalars_)});
+                              outcome_.verdict(), reinterpret_cast<const float*>(bytes + lr_at()),
+                              steps_.data<float>(), static_cast<UpdateScalars*>(scalars_.raw())});
 }
 
 // The end of an update: everything is put on the streams, then the host waits for the outcome.
@@ -192,47 +189,20 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     Work work;
     while (!fused && mover_->next_update(work)) apply(work);
   }
-  send_outcome();
+  outcome_.send();
   mover_->finish(updates);
-  read_outcome(out);
+  note_outcome(out);
   const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;
   out.refused = mover_->any_failed() || out.verdict.ok == 0;
   const bool took_part = in.kind == UpdateInput::Kind::apply ? index_ == 0 : units_ > 0;
   if (bad && took_part) find_bad(out);
 }
 
-void Tower::send_outcome() {
-  Stream& main = device_.main();
-  if (host_metrics_.bytes() < 2 * sizeof(float) * metrics_.size())
-    host_metrics_ = Pinned(device_, 2 * sizeof(float) * metrics_.size());
-  for (std::size_t k = 0; k < metrics_.size(); ++k) {
-    main.copy(host_metrics_.at<float>() + 2 * k, metrics_[k].second.sum.raw(), sizeof(float));
-    main.copy(host_metrics_.at<float>() + 2 * k + 1, metrics_[k].second.weight.raw(),
-              sizeof(float));
-  }
-  main.copy(host_outcome_.at<void>(), outcome_.raw(), sizeof(DeviceOutcome));
-  main.record(*outcome_sent_);
-}
-
-// The one wait of the host for its device in an update; what moves the parameters goes on.
-void Tower::read_outcome(TowerResult& out) {
-  if (device_.host_memory())
-    device_.main().synchronize();  // errors of queued operations come out here
-  else
-    outcome_sent_->wait_host();
+void Tower::note_outcome(TowerResult& out) {
+  const DeviceOutcome outcome = outcome_.read(out.metrics);
   mover_->require_healthy();
-  device_.main().host_access(
-      Touches()
-          .reads(host_outcome_.at<void>(), sizeof(DeviceOutcome))
-          .reads(host_metrics_.at<void>(), 2 * sizeof(float) * metrics_.size()));
-  const DeviceOutcome& outcome = *host_outcome_.at<DeviceOutcome>();
   out.verdict = outcome.verdict;
   out.totals = outcome.totals;
-  const auto* values = host_metrics_.at<float>();
-  for (std::size_t k = 0; k < metrics_.size(); ++k, values += 2)
-    out.metrics.push_back(
-        {metrics_[k].first, static_cast<double>(values[0]), static_cast<double>(values[1])});
-  metrics_.clear();
   if (outcome.fault.found == 0 || out.error) return;
   try {
     throw_label(outcome.fault.row, outcome.fault.label, outcome.fault.classes);
@@ -278,7 +248,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   in.update = update;
   std::vector<char> present(variables_.size(), 0);
   reset_sinks(mover_->gradient());
-  clear_fault();
+  outcome_.start();
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   bool first = true;
@@ -291,7 +261,6 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
       present[v] = static_cast<char>(present[v] | present_here_[v]);
     backward(unit, micro.size() > 1);
   }
-  metrics_.clear();
   GradientList out;
   for (std::size_t v = variables_.size(); v-- > 0;) {
     const FlatVariable& f = shared_.plan.index.variables()[v];
@@ -307,7 +276,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   }
   DevicePart part;
   device_.main().fetch(&part, mover_->part(), sizeof part);
-  if (part.faults > 0) require_labels();
+  if (part.faults > 0) outcome_.require_labels();
   weight = static_cast<double>(part.weight);
   loss = part.weight > 0 ? static_cast<double>(part.loss / part.weight) : 0;
   return out;
@@ -317,19 +286,12 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   device_.bind_thread();
   if (!device_.host_memory()) device_.synchronize();  // see settle()
   const Settled settled(device_.main());  // the caller's rows may go
-  clear_fault();
+  outcome_.start();
   const Batch batch = on_device(shard);
   const Scope scope(
-      {nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows, label_fault()});
+      {nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows, outcome_.fault()});
   step.tower = index_;
   return fn(*module_, batch, step);
-}
-
-void Tower::require_labels() {
-  if (label_fault() == nullptr) return;
-  LabelFault fault;
-  device_.main().fetch(&fault, label_fault(), sizeof fault);
-  if (fault.found != 0) throw_label(fault.row, fault.label, fault.classes);
 }
 
 void Tower::drain() noexcept {
