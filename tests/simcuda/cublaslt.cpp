@@ -119,8 +119,20 @@ Field field_of(Layout& l, cublasLtMatrixLayoutAttribute_t which) {
 }
 
 Field field_of(Preference& p, cublasLtMatmulPreferenceAttributes_t which) {
-  if (which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return field(p.workspace);
-  return {nullptr, 0};
+  switch (which) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return field(p.workspace);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return field(p.a);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return field(p.b);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return field(p.c);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return field(p.d);
+    default:
+      return {nullptr, 0};
+  }
 }
 
 template <class T, class Handle, class Which>
@@ -206,6 +218,13 @@ cublasStatus_t matmul(State& s, Problem p, const Handles& h, const cublasLtMatmu
       return wrong(CUBLAS_STATUS_NOT_SUPPORTED, "gets an algorithm of another problem");
     if (algo->data[2] > bytes)
       return wrong(CUBLAS_STATUS_INVALID_VALUE, "gets less workspace than its algorithm needs");
+    const auto less = [&](const void* data, std::size_t word, int shift) {
+      return reinterpret_cast<std::uintptr_t>(data) % (algo->data[word] >> shift & 0xFFFFFFFFu) !=
+             0;
+    };
+    if (less(p.a_data, 3, 0) || less(p.b_data, 3, 32) || less(p.d_data, 4, 0))
+      return wrong(CUBLAS_STATUS_INVALID_VALUE,
+                   "gets arrays less aligned than its algorithm was chosen for");
   }
   CUstream_st* const st = s.usable(stream, "cublasLtMatmul");
   if (st == nullptr) return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -283,11 +302,12 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* prefer
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
   return destroy<Preference>("cublasLtMatmulPreferenceDestroy", preference);
 }
-// Alignments and the like are hints here, and taken in silence.
+// Others are hints here, and taken in silence.
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t which,
                                                     const void* data, std::size_t bytes) {
-  if (which != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+  Preference known;
+  if (field_of(known, which).data == nullptr)
     return blas_api("cublasLtMatmulPreferenceSetAttribute",
                     [](State&) { return CUBLAS_STATUS_SUCCESS; });
   return set<Preference>("cublasLtMatmulPreferenceSetAttribute", preference, which, data, bytes);
@@ -307,12 +327,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     const cublasStatus_t e = problem_of(s, {handle, desc, a, b, c, d}, p);
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     // Wants room for partial sums, and does without.
-    const std::uint64_t wanted = (p.m() * p.n() * 4 + 255) / 256 * 256,
-                        allowed = reinterpret_cast<const Preference*>(preference)->workspace;
+    const Preference& least = *reinterpret_cast<const Preference*>(preference);
+    const std::uint64_t wanted = (p.m() * p.n() * 4 + 255) / 256 * 256, allowed = least.workspace;
     results[0] = {};
     results[0].algo.data[0] = kAlgorithm;
     results[0].algo.data[1] = key_of(p);
     results[0].algo.data[2] = wanted <= allowed ? wanted : 0;
+    results[0].algo.data[3] = std::uint64_t{least.b} << 32 | least.a;
+    results[0].algo.data[4] = least.d;
     results[0].workspaceSize = results[0].algo.data[2];
     results[0].state = CUBLAS_STATUS_SUCCESS;
     results[0].wavesCount = 1;

@@ -39,6 +39,7 @@ struct Desc {
 
 struct Preference {
   std::uint64_t workspace = 0;
+  std::uint32_t a = 256, b = 256, c = 256, d = 256;  // least alignments, in bytes
 };
 
 // One product D = epilogue(alpha * op(A) * op(B) + beta * C).
