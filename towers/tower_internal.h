@@ -66,7 +66,6 @@ class Tower {
   void empty_leaf(int leaf);
   void end_leaf(int leaf);
   void push_leaf(int leaf);
-  void settle(std::int64_t rows);
   bool first_of_its_kind(const std::vector<HostPart>& parts);
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
@@ -113,9 +112,7 @@ class Tower {
   bool held_ = false;             // no bucket before the backward pass has ended on all towers
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
-  // Where taking memory may wait for a collective: what has been taken for already.
-  std::set<std::int64_t> rows_seen_;
-  std::set<std::vector<std::uint64_t>> updates_seen_;
+  std::set<std::vector<std::uint64_t>> updates_seen_;  // kinds that memory has been taken for
   int units_ = 0;                                          // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows

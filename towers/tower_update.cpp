@@ -22,7 +22,6 @@ double now() {
 void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out) {
   device_.bind_thread();
   const double begin = now();
-  settle(shard.rows);
   mover_->start(in.update, shared_.fused && in.kind == UpdateInput::Kind::train);
   HostPart part;
   part.update = in.update;
@@ -71,13 +70,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
 }
 
 // A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for this
-// tower. So memory is taken only while none is under way: an update of new shapes starts with the
-// last one's collectives done, and exchanges nothing before every tower's backward pass has taken
-// what it needs. Later ones find that memory in the arena.
-void Tower::settle(std::int64_t rows) {
-  if (!device_.host_memory() && rows_seen_.insert(rows).second) device_.synchronize();
-}
-
+// tower. So an update of new shapes exchanges nothing before every tower's backward pass has taken
+// what it needs; later ones find that memory in the arena.
 bool Tower::first_of_its_kind(const std::vector<HostPart>& parts) {
   if (device_.host_memory()) return false;
   std::vector<std::uint64_t> kind;
@@ -242,7 +236,6 @@ void Tower::find_bad(TowerResult& out) {
 GradientList Tower::gradients(std::int64_t update, const Batch& shard, const LossFn& fn,
                               double& weight, double& loss) {
   device_.bind_thread();
-  if (!device_.host_memory()) device_.synchronize();  // see settle()
   const Settled settled(device_.main());  // the caller's rows may go
   UpdateInput in;
   in.update = update;
@@ -284,7 +277,6 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
 
 Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   device_.bind_thread();
-  if (!device_.host_memory()) device_.synchronize();  // see settle()
   const Settled settled(device_.main());  // the caller's rows may go
   outcome_.start();
   const Batch batch = on_device(shard);

@@ -95,6 +95,7 @@ class CudaDevice : public Device {
   bool host_memory() const noexcept override { return false; }
   void synchronize() override;
   void bind_thread() override;
+  void settle();  // before its arenas take memory
 
  private:
   int gpu_;

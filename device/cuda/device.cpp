@@ -4,11 +4,13 @@
 namespace belfry {
 namespace {
 
-// The arenas' memory: taken while a run warms up, given back at its end; cudaMalloc may
-// synchronise every GPU of the process.
-MemorySource device_memory(CudaDevice* device) {
+// The arenas' memory: taken while a run warms up, given back at its end. The allocator may wait for
+// whatever runs on any GPU, so the main stream, and what it waits for, comes to its end first.
+MemorySource device_memory(CudaDevice* owner) {
   return {[](void* self, std::size_t bytes) -> void* {
-            const int gpu = static_cast<CudaDevice*>(self)->gpu();
+            auto& device = *static_cast<CudaDevice*>(self);
+            const int gpu = device.gpu();
+            device.settle();
             const CurrentDevice current(gpu);
             void* p = nullptr;
             const cudaError_t code = cudaMalloc(&p, bytes);
@@ -19,12 +21,14 @@ MemorySource device_memory(CudaDevice* device) {
             check_cuda(code, "cudaMalloc", gpu);
             return p;
           },
-          [](void*, void* p) noexcept { cudaFree(p); }, device, "on the GPU"};
+          [](void*, void* p) noexcept { cudaFree(p); }, owner, "on the GPU"};
 }
 
-MemorySource pinned_memory(CudaDevice* device) {
+MemorySource pinned_memory(CudaDevice* owner) {
   return {[](void* self, std::size_t bytes) -> void* {
-            const int gpu = static_cast<CudaDevice*>(self)->gpu();
+            auto& device = *static_cast<CudaDevice*>(self);
+            const int gpu = device.gpu();
+            device.settle();
             const CurrentDevice current(gpu);
             void* p = nullptr;
             const cudaError_t code = cudaHostAlloc(&p, bytes, cudaHostAllocPortable);
@@ -35,7 +39,7 @@ MemorySource pinned_memory(CudaDevice* device) {
             check_cuda(code, "cudaHostAlloc", gpu);
             return p;
           },
-          [](void*, void* p) noexcept { cudaFreeHost(p); }, device, "for pinned host memory"};
+          [](void*, void* p) noexcept { cudaFreeHost(p); }, owner, "for pinned host memory"};
 }
 
 }  // namespace
@@ -56,6 +60,10 @@ std::unique_ptr<Stream> CudaDevice::stream(int priority) {
 
 std::unique_ptr<Event> CudaDevice::event(bool external) {
   return std::make_unique<CudaEvent>(gpu_, external);
+}
+
+void CudaDevice::settle() {
+  if (main_) main_->synchronize();
 }
 
 void CudaDevice::synchronize() { main_->synchronize(); }
