@@ -44,6 +44,12 @@ void* operator new(std::size_t n) { return take(n); }
 void* operator new[](std::size_t n) { return take(n); }
 void* operator new(std::size_t n, std::align_val_t a) { return take(n, a); }
 void* operator new[](std::size_t n, std::align_val_t a) { return take(n, a); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  return std::malloc(n == 0 ? 1 : n);
+}
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+  return std::malloc(n == 0 ? 1 : n);
+}
 void operator delete(void* p) noexcept { release(p); }
 void operator delete[](void* p) noexcept { release(p); }
 void operator delete(void* p, std::size_t) noexcept { release(p); }

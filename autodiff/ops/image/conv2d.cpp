@@ -50,7 +50,7 @@ ConvShape shape_of(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 OneDnn* onednn_of(Device& device) {
-  return device.host_memory() ? &device.slot<OneDnn>() : nullptr;
+  return device.id().backend == Backend::cpu ? &device.slot<OneDnn>() : nullptr;
 }
 
 void forward(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -60,9 +60,11 @@ void gemm(const char* op, MatmulShape s, const Tensor& a, const Tensor& b, const
   Device& device = c.device();
   with_float(op, c, [&](auto scalar) {
     using T = decltype(scalar);
-    launch_rows(device.main(), 1,
-                GemmCall<T>{s, a.data<T>(), b.data<T>(), bias.defined() ? bias.data<T>() : nullptr,
-                            c.data<T>(), device.host_memory() ? &device.slot<OneDnn>() : nullptr});
+    launch_rows(
+        device.main(), 1,
+        GemmCall<T>{s, a.data<T>(), b.data<T>(), bias.defined() ? bias.data<T>() : nullptr,
+                    c.data<T>(),
+                    device.id().backend == Backend::cpu ? &device.slot<OneDnn>() : nullptr});
   });
 }
 
