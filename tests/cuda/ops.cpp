@@ -18,7 +18,8 @@ using namespace belfry::sim;
 
 namespace {
 
-void require_close(const Values& got, const Values& want, double tolerance) {
+// Returns the largest error.
+double require_close(const Values& got, const Values& want, double tolerance) {
   REQUIRE(got.size() == want.size());
   double scale = 1, worst = 0;
   for (const double w : want) scale = std::max(scale, std::fabs(w));
@@ -28,6 +29,12 @@ void require_close(const Values& got, const Values& want, double tolerance) {
   }
   INFO("largest error " << worst << " of " << scale);
   REQUIRE(worst <= tolerance * scale);
+  return worst;
+}
+
+// In bf16 a ReLU near 0 may fall on the other side, which moves a gradient by a whole term.
+double tolerance_of(Precision precision) {
+  return precision == Precision::f32 ? 1e-5 : precision == Precision::tf32 ? 3e-3 : 5e-2;
 }
 
 const std::vector<std::string> kNothing;
@@ -41,19 +48,21 @@ TEST_CASE("every op gives on a GPU what it gives on the CPU, in every precision"
   std::size_t cases = 0;
   for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
     Gpus gpus(1, {.seed = 1 + static_cast<std::uint64_t>(precision)}, precision);
+    double largest = 0;  // error of a library's op
     {
       const std::unique_ptr<Device> gpu = gpus.device();
       gpu->bind_thread();
       for (const auto& [name, entry] : registry.table<OpEntry>()) {
-        const bool rounds = precision == Precision::bf16 && of_libraries.count(name) != 0;
+        const double tolerance = of_libraries.count(name) != 0 ? tolerance_of(precision) : 1e-5;
         for (const OpCase& c : entry.cases()) {
           INFO(name << ", case " << c.label << ", " << name_of(precision));
           const Gradients want = differentiate(c, DType::f32, *cpu),
                           got = differentiate(c, DType::f32, *gpu);
-          require_close(got.output, want.output, rounds ? 2e-2 : 1e-5);
+          const double error = require_close(got.output, want.output, tolerance);
+          if (tolerance > 1e-5) largest = std::max(largest, error);
           REQUIRE(got.inputs.size() == want.inputs.size());
           for (std::size_t i = 0; i < got.inputs.size(); ++i)
-            require_close(got.inputs[i], want.inputs[i], rounds ? 2e-2 : 1e-5);
+            require_close(got.inputs[i], want.inputs[i], tolerance);
           ++cases;
         }
       }
@@ -61,6 +70,7 @@ TEST_CASE("every op gives on a GPU what it gives on the CPU, in every precision"
     CHECK(gpus.machine().reports() == kNothing);
     CHECK(gpus.machine().leaks() == "");
     CHECK(gpus.machine().counts().matmuls > 20);
+    CHECK((largest > 1e-4) == (precision != Precision::f32));  // they do round
   }
   CHECK(cases > 3 * 80);
 }
