@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The engine on the CUDA plug-in's own objects with one thing gone wrong.
+#include "belfry/tests/cuda/gpus.h"
+#include "belfry/tests/sim/sweep.h"
+
+using namespace belfry;
+using namespace belfry::sim;
+
+namespace {
+
+std::vector<Run> short_runs(int gpus) {
+  std::vector<Run> out = gpu_runs(gpus);
+  for (Run& run : out) run.updates = 2;
+  return out;
+}
+
+Simulate by(const std::string& transport) {
+  return [transport](const Run& run, const SchedulerOptions& options) {
+    return run_on_gpus(run, options, {}, transport);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("each wait of a CUDA stream dropped in turn is reported under every seed",
+          "[cuda-sim][slow]") {
+  for (const char* transport : {"nccl", "threads"})
+    CHECK(drop_waits(short_runs(2), by(transport)) == std::vector<std::string>{});
+}
+
+TEST_CASE("each synchronize of CUDA dropped in turn is reported under every seed",
+          "[cuda-sim][slow]") {
+  CHECK(drop_syncs(short_runs(2), by("nccl")) == std::vector<std::string>{});
+}
+
+TEST_CASE("each call of CUDA, NCCL and cuBLASLt failed in turn ends in one typed error",
+          "[cuda-sim][slow]") {
+  FailedCalls all;
+  const std::vector<Run> runs = short_runs(2);
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    if (seeds(5) == 5 || r == 0) fail_calls(runs[r], by("nccl"), seeds(5) < 5 ? 17 : 1, all);
+  check(all);
+}
+
+TEST_CASE("the exchange of the first bucket runs under the backward pass of a GPU", "[cuda-sim]") {
+  Run run = gpu_runs(2)[0];
+  run.updates = 2;  // the first of a kind holds its buckets back
+  run.batch = 8;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Outcome out = run_on_gpus(run, {.seed = seed, .trace = true});
+    REQUIRE(out.error == "");
+    // Of the second update: the first collective begins before the last product has ended.
+    double collective = -1, product = -1;
+    for (const Traced& t : out.trace) {
+      if (t.what.find("ncclGroup") != std::string::npos || t.what.find("exchange") == 0 ||
+          t.what.find("send") == 0)
+        if (collective < 0) collective = t.begin;
+      if (t.what.find("Matmul") != std::string::npos) product = t.end;
+    }
+    INFO("seed " << seed);
+    CHECK(collective > 0);
+    CHECK(collective < product);
+  }
+}
