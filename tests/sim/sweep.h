@@ -17,17 +17,26 @@ namespace belfry::sim {
 using Simulate = std::function<Outcome(const Run&, const SchedulerOptions&)>;
 
 // What is not reported when the n-th call of a kind on each device is dropped; those that order
-// nothing new in this run are left out and counted.
+// nothing new in this run are left out and counted. `only` is an update whose calls alone are
+// dropped, 0: all.
 template <class Counts, class Idle, class Drop>
 std::vector<std::string> sweep(const std::vector<Run>& runs, const Simulate& simulate,
-                               const char* kind, Counts counts, Idle idle, Drop drop) {
+                               const char* kind, Counts counts, Idle idle, Drop drop,
+                               std::int64_t only = 0) {
   std::uint64_t dropped = 0, left_out = 0;
   std::set<std::string> missed;
   for (const Run& run : runs) {
     for (std::uint64_t seed = 1; seed <= seeds(3); ++seed) {
       const Outcome whole = simulate(run, {.seed = seed});
-      for (const auto& [device, n] : counts(whole))
-        for (std::uint64_t k = 1; k <= n; ++k) {
+      const auto by = [&](std::int64_t updates) {
+        Run part = run;
+        part.updates = updates;
+        return counts(simulate(part, {.seed = seed}));
+      };
+      std::map<int, std::uint64_t> before, last = counts(whole);
+      if (only > 0) before = by(only - 1), last = by(only);
+      for (const auto& [device, n] : last)
+        for (std::uint64_t k = before[device] + 1; k <= n; ++k) {
           if (idle(whole).count({device, k}) != 0) {
             ++left_out;
             continue;
@@ -49,11 +58,12 @@ std::vector<std::string> sweep(const std::vector<Run>& runs, const Simulate& sim
   return {missed.begin(), missed.end()};
 }
 
-inline std::vector<std::string> drop_waits(const std::vector<Run>& runs, const Simulate& simulate) {
+inline std::vector<std::string> drop_waits(const std::vector<Run>& runs, const Simulate& simulate,
+                                           std::int64_t only = 0) {
   return sweep(
       runs, simulate, "wait", [](const Outcome& o) { return o.waits; },
       [](const Outcome& o) { return o.idle_waits; },
-      [](SchedulerOptions& o) -> Nth& { return o.drop_wait; });
+      [](SchedulerOptions& o) -> Nth& { return o.drop_wait; }, only);
 }
 
 inline std::vector<std::string> drop_syncs(const std::vector<Run>& runs, const Simulate& simulate) {
