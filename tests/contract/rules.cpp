@@ -7,6 +7,7 @@
 #include "belfry/optim/schedule.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/optim/rule_fixture.h"
+#include "belfry/tests/optim/rule_variants.h"
 
 namespace belfry {
 namespace {

@@ -35,22 +35,6 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// The rule as made and, for each key with choices, once with each choice.
-inline std::vector<std::unique_ptr<Rule>> rule_variants(const RuleEntry& entry) {
-  std::vector<std::unique_ptr<Rule>> out;
-  out.push_back(entry.make());
-  Schema schema;
-  out.front()->declare(schema);
-  for (std::size_t k = 0; k < schema.keys().size(); ++k)
-    for (const std::string& choice : schema.keys()[k].options.choices) {
-      out.push_back(entry.make());
-      Schema own;
-      out.back()->declare(own);
-      *std::get<std::string*>(own.keys()[k].target) = choice;
-    }
-  return out;
-}
-
 // Parameters and state under one rule on a CPU device. `cuts` are where update() splits the flat
 // range into segments.
 struct RuleRun {
