@@ -112,7 +112,7 @@ class Tower {
   bool held_ = false;             // no bucket before the backward pass has ended on all towers
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
-  std::set<std::vector<std::uint64_t>> updates_seen_;  // kinds that memory has been taken for
+  std::set<std::vector<std::uint64_t>> updates_seen_;      // kinds that memory has been taken for
   int units_ = 0;                                          // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows

@@ -69,9 +69,9 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   out.forward_backward -= begin + gathered - recorded;
 }
 
-// A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for this
-// tower. So an update of new shapes exchanges nothing before every tower's backward pass has taken
-// what it needs; later ones find that memory in the arena.
+// A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for
+// this tower. So an update of new shapes exchanges nothing before every tower's backward pass has
+// taken what it needs; later ones find that memory in the arena.
 bool Tower::first_of_its_kind(const std::vector<HostPart>& parts) {
   if (device_.host_memory()) return false;
   std::vector<std::uint64_t> kind;

@@ -126,7 +126,13 @@ ncclResult_t ncclGroupStart() {
 }
 
 ncclResult_t ncclGroupEnd() {
-  return nccl_api("ncclGroupEnd", [](State& s) { return end_group(s); });
+  const ncclResult_t result = nccl_api("ncclGroupEnd", [](State& s) { return end_group(s); });
+  if (result == ncclSuccess || SimCuda::active() == nullptr) return result;
+  Local& mine = SimCuda::active()->state().local();  // a group that fails is over as well
+  mine.group = 0;
+  mine.pending.clear();
+  mine.joining.clear();
+  return result;
 }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type,
