@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <exception>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,25 @@ struct TowerResult {
   std::vector<MetricValue> metrics;
   double forward_backward = 0, exposed = 0, update = 0;
   std::vector<std::string> placement;
+};
+
+// The kinds of updates there have been: rows and presence of every tower, which are known to all.
+// A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for
+// this tower. So the first update of a kind exchanges nothing before every tower's backward pass
+// has taken its memory; later ones find that memory in the arena.
+class UpdateKinds {
+ public:
+  bool add(const std::vector<HostPart>& parts) {  // true for the first of its kind
+    std::vector<std::uint64_t> kind;
+    for (const HostPart& p : parts) {
+      kind.push_back(static_cast<std::uint64_t>(p.rows));
+      kind.insert(kind.end(), p.presence.begin(), p.presence.end());
+    }
+    return seen_.insert(std::move(kind)).second;
+  }
+
+ private:
+  std::set<std::vector<std::uint64_t>> seen_;
 };
 
 }  // namespace belfry

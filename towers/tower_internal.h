@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -66,7 +65,6 @@ class Tower {
   void empty_leaf(int leaf);
   void end_leaf(int leaf);
   void push_leaf(int leaf);
-  bool first_of_its_kind(const std::vector<HostPart>& parts);
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
@@ -100,9 +98,9 @@ class Tower {
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
   // Device tables.
-  Tensor segments_, steps_, scalars_;
-  Tensor merges_, only_part_;  // of the fold, where it needs them
-  Tensor plan_;                // FoldPlan and VariablePlan of each variable, then the rate
+  Tensor segments_, steps_, scalars_, merges_,
+      only_part_;  // the last two where the fold needs them
+  Tensor plan_;    // FoldPlan and VariablePlan of each variable, then the rate
   Pinned host_plan_;
   Outcome outcome_;
   // This update.
@@ -112,7 +110,7 @@ class Tower {
   bool held_ = false;             // no bucket before the backward pass has ended on all towers
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
-  std::set<std::vector<std::uint64_t>> updates_seen_;      // kinds that memory has been taken for
+  UpdateKinds seen_;                                       // memory has been taken for them
   int units_ = 0;                                          // units of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows

@@ -62,24 +62,11 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     device_.synchronize();
     return;
   }
-  held_ = first_of_its_kind(parts);
+  held_ = !device_.host_memory() && seen_.add(parts);
   upload_plan(in, out.decision);
   average(in, taking_part(in, parts), last, out);
   out.exposed += gathered - recorded;
   out.forward_backward -= begin + gathered - recorded;
-}
-
-// A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for
-// this tower. So an update of new shapes exchanges nothing before every tower's backward pass has
-// taken what it needs; later ones find that memory in the arena.
-bool Tower::first_of_its_kind(const std::vector<HostPart>& parts) {
-  if (device_.host_memory()) return false;
-  std::vector<std::uint64_t> kind;
-  for (const HostPart& p : parts) {
-    kind.push_back(static_cast<std::uint64_t>(p.rows));
-    kind.insert(kind.end(), p.presence.begin(), p.presence.end());
-  }
-  return updates_seen_.insert(std::move(kind)).second;
 }
 
 // Which towers the transport's sum takes, or which sources the fold adds up: of towers with rows;
