@@ -224,26 +224,23 @@ class NcclCommunicator : public Communicator {
       shared_->require_healthy();
       throw;
     }
-    const auto me = static_cast<std::size_t>(rank());
-    const auto differ = [&](std::size_t p, const std::string& found, const std::string& expected) {
+    const auto differ = [&](std::size_t p, const std::string& found, std::size_t q,
+                            const std::string& expected) {
       ErrorText error{.what = "towers issued different collectives",
                       .found = "tower " + std::to_string(p) + ": " + found,
-                      .expected = "as tower " + std::to_string(me) + ": " + expected,
+                      .expected = "as tower " + std::to_string(q) + ": " + expected,
                       .tower = rank(),
                       .update = call.tag.update};
       shared_->fail(error);
       throw CommError(error);
     };
-    for (std::size_t p = 0; p < all.size(); ++p) {
-      if (all[p].text != text) differ(p, all[p].text, text);
-      if (all[p].send.empty()) continue;
-      if (all[p].send[me] != all[me].recv[p])
-        differ(p, std::to_string(all[p].send[me]) + " bytes sent in " + text,
-               std::to_string(all[me].recv[p]) + " bytes to receive");
-      if (all[p].recv[me] != all[me].send[p])
-        differ(p, std::to_string(all[p].recv[me]) + " bytes to receive in " + text,
-               std::to_string(all[me].send[p]) + " bytes sent");
-    }
+    for (std::size_t p = 0; p < all.size(); ++p)
+      if (all[p].text != text) differ(p, all[p].text, static_cast<std::size_t>(rank()), text);
+    for (std::size_t p = 0; p < all.size(); ++p)
+      for (std::size_t q = 0; q < all[p].send.size(); ++q)
+        if (all[p].send[q] != all[q].recv[p])
+          differ(p, std::to_string(all[p].send[q]) + " bytes sent in " + text, q,
+                 std::to_string(all[q].recv[p]) + " bytes to receive");
   }
 
   // Runs `calls` in NCCL and marks the stream behind it for the watchdog.

@@ -173,8 +173,8 @@ class NcclTransport : public Transport {
       context_.host().run(context_.towers(), [&](int t) {
         try {
           join_nccl(*shared_, control(t), version_);
-        } catch (...) {
-          control(t).abort();
+        } catch (const Error& e) {
+          shared_->fail(e.text());  // what the others say then
           throw;
         }
       });
