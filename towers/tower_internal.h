@@ -28,8 +28,7 @@ class Tower {
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
   void require_labels() { outcome_.require_labels(); }  // of evaluate()
 
-  // Runs what is still queued after an error, so that nothing uses memory that is about to go.
-  void drain() noexcept;
+  void drain() noexcept;  // runs what is still queued after an error: memory is about to go
   // Points the variables at `flat` (this tower's parameters, or a copy for evaluation).
   void bind(float* flat);
   Module& module() { return *module_; }
