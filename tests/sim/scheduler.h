@@ -112,9 +112,8 @@ class Scheduler {
   std::map<int, std::uint64_t> waits_, syncs_;
   std::set<std::pair<int, std::uint64_t>> idle_waits_, idle_syncs_;
   std::string failed_call_;
-  double waited_ = 0;  // seconds that host threads have waited for in vain, all told
-  int wakes_ = 0;
-  int running_ = -1;  // queue whose operation runs now
+  double waited_ = 0;             // seconds that host threads have waited for in vain, all told
+  int wakes_ = 0, running_ = -1;  // running_: queue whose operation runs now
   bool dead_ = false;
 };
 
