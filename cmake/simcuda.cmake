@@ -61,3 +61,25 @@ add_test(NAME test_cuda_slow COMMAND test_cuda "[slow]")
 set_tests_properties(test_cuda test_cuda_slow PROPERTIES TIMEOUT 600
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
 set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
+
+# Tests of the engine, unchanged, with simulated GPUs in place of CPU devices.
+add_library(belfry_engine_tests OBJECT tests/towers/engine.cpp tests/towers/engine_edges.cpp
+  tests/towers/promise.cpp tests/towers/resume.cpp tests/towers/strict.cpp
+  tests/towers/checkpoint.cpp tests/scenarios/engine.cpp)
+add_executable(test_engine_on_gpus tests/cuda/gpus.cpp tests/cuda/convolutions.cpp
+  $<TARGET_OBJECTS:belfry_test_main>
+  $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)
+foreach(target belfry_engine_tests test_engine_on_gpus)
+  target_compile_definitions(${target} PRIVATE
+    BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${target} PRIVATE belfry_simcuda belfry belfry_catch2 belfry_flags)
+endforeach()
+target_precompile_headers(belfry_engine_tests PRIVATE tests/cuda/redirect.h)
+target_link_libraries(test_engine_on_gpus PRIVATE belfry_engine_tests belfry_sim_core)
+if(BELFRY_CUDNN)
+  target_link_libraries(test_engine_on_gpus PRIVATE cuDNN::cuDNN)
+endif()
+# Left out: a case about the executor `lazy`.
+add_test(NAME test_engine_on_gpus COMMAND test_engine_on_gpus "~[slow]~replicated and lazy*")
+set_tests_properties(test_engine_on_gpus PROPERTIES TIMEOUT 600
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")

@@ -59,6 +59,18 @@ inline Batch batch_of(Context& context, std::int64_t rows, std::uint64_t seed = 
   return b;
 }
 
+// The batch with another value in one element of its images.
+inline Batch with_value(const Batch& b, std::size_t at, float value) {
+  std::vector<double> x = b["image"].to_vector();
+  x[at] = static_cast<double>(value);
+  Batch out;
+  for (const std::string& name : b.names())
+    out.add(name, name == "image" ? Tensor::from(x, b[name].shape(), DType::f32, b[name].device())
+                                  : b[name]);
+  out.rows = b.rows, out.first_row = b.first_row;
+  return out;
+}
+
 // |a - b| / |b| over all arrays.
 inline double distance(const std::vector<GroupArray>& a, const std::vector<GroupArray>& b) {
   double d = 0, n = 0;
