@@ -75,7 +75,8 @@ class Sequence {
 
 }  // namespace
 
-TEST_CASE("a recorded sequence of kernels gives the bits of the given one", "[cuda][short]") {
+TEST_CASE("a recorded sequence of kernels gives the bits of the given one",
+          "[cuda][capture][short]") {
   Gpus gpus(1, {.seed = 4});
   {
     const std::unique_ptr<Device> gpu = gpus.device();

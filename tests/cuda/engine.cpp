@@ -9,7 +9,7 @@
 using namespace belfry;
 using namespace belfry::sim;
 
-TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cuda]") {
+TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cuda][engine]") {
   std::uint64_t runs = 0, operations = 0;
   for (const int towers : {1, 2, 4})
     for (const Run& run : gpu_runs(towers)) {
@@ -34,7 +34,7 @@ TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cu
   WARN(runs << " runs, " << operations << " operations");
 }
 
-TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda]") {
+TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda][engine]") {
   for (const Run& run : gpu_runs(4)) {
     INFO(run.label);
     const Outcome apart = run_on_gpus(run, {.seed = 1});
@@ -44,7 +44,7 @@ TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda]") {
   }
 }
 
-TEST_CASE("two towers on one GPU follow the CPU", "[cuda][short]") {
+TEST_CASE("two towers on one GPU follow the CPU", "[cuda][engine][short]") {
   const Run run = gpu_runs(2)[1];  // fold, clip, l2, ema and evaluation
   const Outcome cpu = run_plain(run), got = run_on_gpus(run, {.seed = 1}, {0, 0});
   REQUIRE(got.error == "");
@@ -54,7 +54,8 @@ TEST_CASE("two towers on one GPU follow the CPU", "[cuda][short]") {
     CHECK(std::fabs(got.losses[i] - cpu.losses[i]) <= 1e-5 * std::fabs(cpu.losses[i]));
 }
 
-TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU", "[cuda]") {
+TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU",
+          "[cuda][engine]") {
   int compared = 0;
   const std::vector<Run> one = gpu_runs(1);
   for (std::size_t r = 0; r < one.size(); ++r) {
@@ -69,7 +70,7 @@ TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU"
   CHECK(compared == 2);
 }
 
-TEST_CASE("one tower over NCCL gives the bits of one without", "[cuda][nccl]") {
+TEST_CASE("one tower over NCCL gives the bits of one without", "[cuda][engine][nccl]") {
   for (const Run& run : gpu_runs(1)) {
     INFO(run.label);
     const Outcome want = run_on_gpus(run, {.seed = 1}, {0});

@@ -25,7 +25,7 @@ Tensor placed(Device& device, const T* values, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("every rule updates on a GPU as on the CPU", "[cuda][short]") {
+TEST_CASE("every rule updates on a GPU as on the CPU", "[cuda][rules][short]") {
   constexpr std::size_t kSize = 1001;
   const std::vector<SegmentRef> segments = {{0, 333, 0}, {333, 2, 0}, {335, 666, 0}};
   const Registry registry = builtin();
