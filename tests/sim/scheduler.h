@@ -99,7 +99,6 @@ class Scheduler {
   double eager_, preempt_;
   int slow_device_;
   int agents_ = 0;
-  std::uint64_t host_waits_ = 0;
   std::set<std::string> names_;
   std::vector<Queue> queues_;
   std::map<int, Rendezvous*> busy_;  // by device: the collective that occupies it
@@ -108,7 +107,7 @@ class Scheduler {
   std::map<std::pair<const void*, std::uint64_t>, Mark> published_;
   std::vector<std::string> reports_;
   std::vector<Traced> trace_;
-  std::uint64_t calls_ = 0, operations_ = 0;
+  std::uint64_t calls_ = 0, operations_ = 0, host_waits_ = 0;
   std::map<int, std::uint64_t> waits_, syncs_;
   std::set<std::pair<int, std::uint64_t>> idle_waits_, idle_syncs_;
   std::string failed_call_;

@@ -196,7 +196,7 @@ TEST_CASE("host functions race like everything else", "[cuda-sim]") {
       OK(cudaMemsetAsync(pinned, 0, kN * sizeof(float), a));
       OK(cudaEventRecord(e, a));
       if (waits) OK(cudaStreamWaitEvent(b, e, 0));
-      belfry_sim_bind_host_func(Touches().reads(pinned, kN * sizeof(float)));
+      belfry_sim_bind_host_function(Touches().reads(pinned, kN * sizeof(float)));
       OK(cudaLaunchHostFunc(
           b, [](void*) {}, nullptr));
       OK(cudaStreamSynchronize(b));
@@ -205,7 +205,7 @@ TEST_CASE("host functions race like everything else", "[cuda-sim]") {
     });
   under_seeds(1, 10, [](SimCuda& sim) {
     cudaStream_t s = make_stream();
-    belfry_sim_bind_host_func(Touches().reads(device_memory(kN), 4));
+    belfry_sim_bind_host_function(Touches().reads(device_memory(kN), 4));
     OK(cudaLaunchHostFunc(
         s, [](void*) {}, nullptr));
     REQUIRE(cudaStreamSynchronize(s) == cudaErrorIllegalAddress);
