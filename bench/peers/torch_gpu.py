@@ -64,6 +64,7 @@ def measure(model, batch, precision, layout):
     """Seconds of an eager step and of a replayed graph of one (None where capturing fails)."""
     tf32 = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
     net = model().cuda()
     x, y = torch.rand((batch, *model.image), device="cuda"), torch.arange(batch, device="cuda") % 10
