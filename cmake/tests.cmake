@@ -17,7 +17,8 @@ set(belfry_test_environment
 
 # What the simulator's fronts share. As objects: they replace operator new and delete.
 add_library(belfry_sim_core OBJECT tests/sim/scheduler.cpp tests/sim/shadow.cpp
-  tests/sim/host_threads.cpp tests/sim/host.cpp tests/sim/heap.cpp tests/sim/engine_train.cpp)
+  tests/sim/host_threads.cpp tests/sim/host.cpp tests/sim/heap.cpp tests/sim/engine_train.cpp
+  tests/sim/engine_note.cpp)
 target_link_libraries(belfry_sim_core PUBLIC belfry PRIVATE belfry_flags)
 
 foreach(folder core device autodiff allreduce optim data towers apps contract scenarios sim)
@@ -26,7 +27,7 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
     continue()
   endif()
   if(folder STREQUAL "sim")
-    list(FILTER sources EXCLUDE REGEX "/(scheduler|shadow|host_threads|host|heap|engine_train)\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/(scheduler|shadow|host_threads|host|heap|engine_train|engine_note)\\.cpp$")
   endif()
   set(target test_${folder})
   add_executable(${target} ${sources} $<TARGET_OBJECTS:belfry_test_main>)
@@ -44,6 +45,7 @@ endforeach()
 
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
 include(simcuda)
+include(gpu)
 
 # cuDNN's plans, which need its libraries and no GPU.
 if(belfry_cuda AND BELFRY_CUDNN)

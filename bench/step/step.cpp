@@ -5,8 +5,8 @@
 #include "belfry/bench/common/images.h"
 #include "belfry/bench/common/limits.h"
 #include "belfry/bench/common/options.h"
+#include "belfry/bench/common/products.h"
 #include "belfry/bench/common/results.h"
-#include "belfry/bench/step/products.h"
 #include "belfry/optim/optimizer.h"
 #include "belfry/towers/session.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine on the CUDA plug-in's own objects, NCCL included, on simulated GPUs.
+// The engine on GPUs, simulated or real, NCCL included.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 using namespace belfry;
 using namespace belfry::sim;
 
-TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cuda-sim]") {
+TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cuda][engine]") {
   std::uint64_t runs = 0, operations = 0;
   for (const int towers : {1, 2, 4})
     for (const Run& run : gpu_runs(towers)) {
@@ -34,12 +34,49 @@ TEST_CASE("training on GPUs follows the CPU, under any order of execution", "[cu
   WARN(runs << " runs, " << operations << " operations");
 }
 
-TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda-sim]") {
+TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda][engine]") {
   for (const Run& run : gpu_runs(4)) {
     INFO(run.label);
     const Outcome apart = run_on_gpus(run, {.seed = 1});
     CHECK(run_on_gpus(run, {.seed = 2}, {0, 0, 0, 0}) == apart);
     CHECK(run_on_gpus(run, {.seed = 3}, {0, 1, 0, 1}) == apart);
     CHECK(run_on_gpus(run, {.seed = 4}, {}, "threads") == apart);
+  }
+}
+
+TEST_CASE("two towers on one GPU follow the CPU", "[cuda][engine][short]") {
+  const Run run = gpu_runs(2)[1];  // fold, clip, l2, ema and evaluation
+  const Outcome cpu = run_plain(run), got = run_on_gpus(run, {.seed = 1}, {0, 0});
+  REQUIRE(got.error == "");
+  CHECK(got.reports == std::vector<std::string>{});
+  REQUIRE(got.losses.size() == cpu.losses.size());
+  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+    CHECK(std::fabs(got.losses[i] - cpu.losses[i]) <= 1e-5 * std::fabs(cpu.losses[i]));
+}
+
+TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU",
+          "[cuda][engine]") {
+  int compared = 0;
+  const std::vector<Run> one = gpu_runs(1);
+  for (std::size_t r = 0; r < one.size(); ++r) {
+    if (one[r].optimizer().reduce != ReduceMode::strict) continue;
+    INFO(one[r].label);
+    const Outcome want = run_on_gpus(one[r], {.seed = 1}, {0});
+    REQUIRE(want.error == "");
+    CHECK(run_on_gpus(gpu_runs(2)[r], {.seed = 2}, {0, 0}) == want);
+    CHECK(run_on_gpus(gpu_runs(4)[r], {.seed = 3}, {0, 0, 0, 0}) == want);
+    ++compared;
+  }
+  CHECK(compared == 2);
+}
+
+TEST_CASE("one tower over NCCL gives the bits of one without", "[cuda][engine][nccl]") {
+  for (const Run& run : gpu_runs(1)) {
+    INFO(run.label);
+    const Outcome want = run_on_gpus(run, {.seed = 1}, {0});
+    REQUIRE(want.error == "");
+    const Outcome got = run_on_gpus(run, {.seed = 2}, {0}, "nccl");
+    CHECK(got.reports == std::vector<std::string>{});
+    CHECK(got == want);
   }
 }

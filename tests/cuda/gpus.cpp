@@ -5,6 +5,7 @@
 
 #include "belfry/core/error.h"
 #include "belfry/device/plugin.h"
+#include "belfry/tests/simcuda/simcuda.h"
 #include "belfry/version.h"
 
 namespace belfry::sim {
@@ -35,8 +36,22 @@ class GpuPlatform : public Platform {
 
 }  // namespace
 
+struct Gpus::Machine {
+  SimCuda sim;
+};
+
 Gpus::Gpus(int gpus, const SchedulerOptions& options, Precision precision)
-    : machine_(gpus, options), gpus_(gpus), precision_(precision) {}
+    : machine_(new Machine{SimCuda(gpus, options)}), gpus_(gpus), precision_(precision) {}
+Gpus::~Gpus() = default;
+
+SimCuda& Gpus::machine() { return machine_->sim; }
+
+std::vector<std::string> Gpus::faults() const {
+  std::vector<std::string> out = machine_->sim.reports();
+  if (const std::string leaks = machine_->sim.leaks(); !leaks.empty())
+    out.push_back("left alive: " + leaks);
+  return out;
+}
 
 ContextOptions Gpus::options(std::vector<int> towers) const {
   ContextOptions o;
@@ -45,8 +60,8 @@ ContextOptions Gpus::options(std::vector<int> towers) const {
   o.towers = "cuda-sim:" + std::to_string(towers.size());
   o.seed = 3;
   o.precision = precision_;
-  o.platform = std::make_shared<GpuPlatform>(const_cast<SimCuda&>(machine_),
-                                             module().platform({towers, precision_}));
+  o.platform =
+      std::make_shared<GpuPlatform>(machine_->sim, module().platform({towers, precision_}));
   return o;
 }
 
@@ -74,13 +89,6 @@ Outcome run_on_gpus(const Run& run, const SchedulerOptions& scheduler_options,
   if (out.error.empty() && scheduler_options.fail_call == 0)  // what a failed call did not free
     if (const std::string leaks = gpus.machine().leaks(); !leaks.empty())
       out.reports.push_back("left alive: " + leaks);
-  return out;
-}
-
-std::vector<Run> gpu_runs(int towers) {
-  std::vector<Run> out;
-  for (Run& run : all_runs(towers))
-    if (run.way == Way::replicated) out.push_back(std::move(run));
   return out;
 }
 

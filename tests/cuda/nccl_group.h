@@ -14,6 +14,7 @@
 #include "belfry/tests/catch.h"
 #include "belfry/tests/cuda/gpus.h"
 #include "belfry/tests/expect.h"
+#include "belfry/tests/simcuda/simcuda.h"
 
 namespace belfry::test {
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "belfry/bench/step/products.h"
+#include "belfry/bench/common/products.h"
 
-#include <algorithm>
+#include "belfry/autodiff/ops/image/conv2d_call.h"
+#include "belfry/autodiff/ops/matrix/gemm_call.h"
+#include "belfry/device/cpu/onednn_internal.h"
 
 namespace belfry::bench {
 
@@ -34,31 +36,36 @@ float* Products::memory(std::int64_t elements) {
   return memory_.back().data<float>();
 }
 
+template <class Call>
+void Products::add(std::vector<std::function<void()>>& calls, Call call) {
+  calls.emplace_back([this, call] { launch_rows(device_.main(), 1, call); });
+}
+
 void Products::linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first) {
+  OneDnn* const host = device_.host_memory() ? &device_.slot<OneDnn>() : nullptr;
   float *x = memory(rows * in), *w = memory(out * in), *y = memory(rows * out);
   float *dy = memory(rows * out), *dx = memory(rows * in), *dw = memory(out * in);
   const float* bias = memory(out);
-  calls_.emplace_back([=, this] {
-    onednn_.matmul({.m = rows, .n = out, .k = in, .transpose_b = 1, .bias = 1}, x, w, bias, y);
-  });
-  backward_.emplace_back([=, this] {
-    onednn_.matmul({.m = out, .n = in, .k = rows, .transpose_a = 1}, dy, x, nullptr, dw);
-  });
+  add(calls_,
+      GemmCall<float>{
+          {.m = rows, .n = out, .k = in, .transpose_b = 1, .bias = 1}, x, w, bias, y, host});
+  add(backward_,
+      GemmCall<float>{{.m = out, .n = in, .k = rows, .transpose_a = 1}, dy, x, nullptr, dw, host});
   if (!first)
-    backward_.emplace_back(
-        [=, this] { onednn_.matmul({.m = rows, .n = in, .k = out}, dy, w, nullptr, dx); });
+    add(backward_, GemmCall<float>{{.m = rows, .n = in, .k = out}, dy, w, nullptr, dx, host});
   flops_ += 2.0 * static_cast<double>(rows * in * out) * (first ? 2 : 3);
 }
 
 void Products::conv(ConvShape s, bool first) {
+  OneDnn* const host = device_.host_memory() ? &device_.slot<OneDnn>() : nullptr;
   const std::int64_t taps = s.out * s.kh * s.kw * s.in;
   float *x = memory(s.n * s.h * s.w * s.in), *w = memory(taps);
   float *y = memory(s.n * s.oh * s.ow * s.out), *dy = memory(s.n * s.oh * s.ow * s.out);
   float *dx = memory(s.n * s.h * s.w * s.in), *dw = memory(taps);
   const float* bias = memory(s.out);
-  calls_.emplace_back([=, this] { onednn_.conv_forward(s, x, w, bias, y); });
-  backward_.emplace_back([=, this] { onednn_.conv_backward_weights(s, x, dy, dw); });
-  if (!first) backward_.emplace_back([=, this] { onednn_.conv_backward_data(s, dy, w, dx); });
+  add(calls_, ConvForwardCall{s, x, w, bias, y, host});
+  add(backward_, ConvBackwardWeightsCall{s, x, dy, dw, host});
+  if (!first) add(backward_, ConvBackwardDataCall{s, dy, w, dx, host});
   flops_ += 2.0 * static_cast<double>(s.n * s.oh * s.ow * taps) * (first ? 2 : 3);
 }
 

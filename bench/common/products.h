@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "belfry/autodiff/tensor.h"
-#include "belfry/device/cpu/onednn_internal.h"
+#include "belfry/device/library_shapes.h"
 
 namespace belfry::bench {
 
@@ -15,7 +15,7 @@ namespace belfry::bench {
 class Products {
  public:
   Products(const std::string& model, std::int64_t batch, Device& device);
-  void run();
+  void run();                                       // puts them on the device's main stream
   double flops() const noexcept { return flops_; }  // 2 m n k a product; bias not counted
   std::size_t count() const noexcept { return calls_.size(); }
 
@@ -23,9 +23,10 @@ class Products {
   void linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first);
   void conv(ConvShape shape, bool first);
   float* memory(std::int64_t elements);
+  template <class Call>
+  void add(std::vector<std::function<void()>>& calls, Call call);
 
   Device& device_;
-  OneDnn onednn_;
   std::vector<Tensor> memory_;
   std::vector<std::function<void()>> calls_, backward_;
   double flops_ = 0;
