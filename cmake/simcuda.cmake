@@ -65,7 +65,7 @@ set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
 # Tests of the engine, unchanged, with simulated GPUs in place of CPU devices.
 add_library(belfry_engine_tests OBJECT tests/towers/engine.cpp tests/towers/engine_edges.cpp
   tests/towers/promise.cpp tests/towers/resume.cpp tests/towers/strict.cpp
-  tests/towers/checkpoint.cpp tests/scenarios/engine.cpp)
+  tests/towers/checkpoint.cpp tests/scenarios/engine.cpp tests/allreduce/average_gradients.cpp)
 add_executable(test_engine_on_gpus tests/cuda/gpus.cpp tests/cuda/convolutions.cpp
   $<TARGET_OBJECTS:belfry_test_main>
   $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)

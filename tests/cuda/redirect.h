@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Included before tests of the engine that know nothing of GPUs: their "cpu:N" contexts get N
+// Included before tests that know nothing of GPUs: their "cpu:N" contexts and CPU devices get
 // simulated GPUs of their own instead.
 #pragma once
 #include "belfry/belfry.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/cuda/gpus.h"
+#include "belfry/tests/simcuda/simcuda.h"
 
 namespace belfry {
 
@@ -21,6 +22,7 @@ class MachineHolder {
     CHECK(machine_->machine().leaks() == "");
   }
   static constexpr int kGpus = 64;
+  sim::Gpus& machine() const { return *machine_; }
   ContextOptions on_gpus(ContextOptions o) const {
     const std::size_t colon = o.towers.find("cpu:");
     const int n = colon == 0 ? std::atoi(o.towers.c_str() + 4) : 0;
@@ -49,6 +51,30 @@ class ContextOnGpus : private MachineHolder, public Context {
   ContextOnGpus(const ContextOptions& options) : Context(on_gpus(options)) {}
 };
 
+// A device of a machine that lives as long.
+class DeviceOnGpu : private MachineHolder, public Device {
+ public:
+  explicit DeviceOnGpu(int index) : gpu_(machine().device(index)) { gpu_->bind_thread(); }
+  DeviceId id() const noexcept override { return gpu_->id(); }
+  std::unique_ptr<Stream> stream(int priority) override { return gpu_->stream(priority); }
+  std::unique_ptr<Event> event(bool external) override { return gpu_->event(external); }
+  Arena& arena(MemoryKind kind) override { return gpu_->arena(kind); }
+  Stream& main() override { return gpu_->main(); }
+  int threads() const noexcept override { return 1; }
+  void set_threads(int) override {}
+  bool host_memory() const noexcept override { return false; }
+  void synchronize() override { gpu_->synchronize(); }
+  void bind_thread() override { gpu_->bind_thread(); }
+
+ private:
+  std::unique_ptr<Device> gpu_;
+};
+
+inline std::unique_ptr<Device> gpu_in_its_place(int index, int, Executor) {
+  return std::make_unique<DeviceOnGpu>(index);
+}
+
 }  // namespace belfry
 
 #define Context ContextOnGpus
+#define make_cpu_device gpu_in_its_place
