@@ -2,9 +2,10 @@
 # belfry_add_kernels(TARGET HEADER...): a plug-in with the CUDA kernels of *.kernel.h headers, each of
 # which ends in kernels_of_<stem>(Table&). Give its file, in <TARGET>_FILE, to ContextOptions::kernels.
 # Makes nothing where there is no nvcc.
-function(belfry_add_kernels target)
-  set(file ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
-  set(${target}_FILE ${file} PARENT_SCOPE)
+#
+# A macro, since a language can be enabled at file scope only: call it in the project's top folder.
+macro(belfry_add_kernels target)
+  set(${target}_FILE ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
     set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
@@ -13,13 +14,18 @@ function(belfry_add_kernels target)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
   endif()
   check_language(CUDA)
-  if(NOT CMAKE_CUDA_COMPILER)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    # CMake 3.25 knows no C++20 for nvcc.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    belfry_kernel_plugin(${target} ${ARGN})
+  else()
     message(STATUS "${target}: skipped, there is no nvcc")
-    return()
   endif()
-  enable_language(CUDA)
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endmacro()
+
+function(belfry_kernel_plugin target)
   set(includes "")
   set(calls "")
   foreach(header IN LISTS ARGN)

@@ -27,6 +27,21 @@ void add(EvalSums& sums, const Loss& loss, const Step& step) {
   }
 }
 
+// The means over all shards, in their order.
+void conclude(const std::vector<EvalSums>& sums, EvalReport& out) {
+  std::map<std::string, double> weights;
+  for (const EvalSums& s : sums) {
+    out.loss += s.loss;
+    out.weight += s.weight;
+    for (const auto& [name, m] : s.metrics) {
+      out.metrics[name] += m.first;
+      weights[name] += m.second;
+    }
+  }
+  if (out.weight > 0) out.loss /= out.weight;
+  for (auto& [name, sum] : out.metrics) sum = weights[name] > 0 ? sum / weights[name] : 0;
+}
+
 }  // namespace
 
 EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) {
@@ -77,17 +92,7 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   }
   if (out.rows == 0)
     throw DataError(ErrorText{.what = "evaluation", .found = "0 rows", .expected = "1 or more"});
-  std::map<std::string, double> weights;
-  for (const EvalSums& s : sums) {
-    out.loss += s.loss;
-    out.weight += s.weight;
-    for (const auto& [name, m] : s.metrics) {
-      out.metrics[name] += m.first;
-      weights[name] += m.second;
-    }
-  }
-  if (out.weight > 0) out.loss /= out.weight;
-  for (auto& [name, sum] : out.metrics) sum = weights[name] > 0 ? sum / weights[name] : 0;
+  conclude(sums, out);
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
 }

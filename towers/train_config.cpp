@@ -38,6 +38,16 @@ std::vector<std::string> transports(const Registry& registry) {
   return out;
 }
 
+// What GPUs have and CPU towers have not.
+std::string device_fault(const TrainConfig& c) {
+  if (!towers_fault(c.towers).empty() || parse_towers(c.towers).backend != Backend::cpu) return "";
+  if (c.precision != "f32")
+    return "precision = \"" + c.precision + "\" needs towers on GPUs; those on the CPU know f32";
+  if (c.transport == "nccl")
+    return "transport = \"nccl\" needs towers on GPUs; those on the CPU have \"threads\"";
+  return "";
+}
+
 void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   Schema top;
   top.key("towers", c.towers,
@@ -73,7 +83,8 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 3600,
             .unit = "seconds",
             .help = "artificial delay of each exchange; for tests"})
-      .rule([&c] { return towers_fault(c.towers); });
+      .rule([&c] { return towers_fault(c.towers); })
+      .rule([&c] { return device_fault(c); });
   document.bind("", top);
   Schema loader;
   c.loader.declare(loader);

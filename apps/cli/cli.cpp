@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 2 config or usage, 3 data, 4 gradient, 5 non-finite numbers, 6 checkpoint,\n"
-    "7 device, 8 communication, 9 a tower's own error, 70 unexpected, 130 SIGINT, 143 SIGTERM.";
+    "7 device, 8 communication, 9 a tower's own error, 70 unexpected, 129 SIGHUP, 130 SIGINT, 143 "
+    "SIGTERM.";
 
 void write_all(std::FILE* file, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file);
@@ -149,7 +150,10 @@ int cli(const Registry& registry, int argc, char** argv) {
   io.out = [](std::string_view text) { write_all(stdout, text); };
   io.err = [](std::string_view text) { write_all(stderr, text); };
   io.live = ::isatty(STDOUT_FILENO) != 0;
-  return cli(registry, std::vector<std::string>(argv + 1, argv + std::max(argc, 1)), io);
+  const int code = cli(registry, std::vector<std::string>(argv + 1, argv + std::max(argc, 1)), io);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  io.err("error: standard output cannot be written; it is not complete\n");
+  return code == kExitOk ? kExitCheckpoint : code;
 }
 
 }  // namespace belfry

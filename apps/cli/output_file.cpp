@@ -72,6 +72,8 @@ OutputFile::OutputFile(const std::string& flag, std::string path,
   if (!fs::path(target_).has_filename()) refuse("a folder", "name a file in it");
   std::error_code code;
   if (!fs::is_directory(folder, code)) refuse("no folder " + folder, "make it first");
+  if (fs::exists(fs::path(folder) / "manifest.json", code))
+    refuse(folder + " is a checkpoint", "name a file elsewhere");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse(folder + ": " + std::strerror(errno), "name a file in a folder you may write to");
 }

@@ -163,6 +163,11 @@ TEST_CASE("exit codes: usage 2, data 3, numbers 5, checkpoint 6, device 7; the f
   CHECK(device.code == 7);
   CHECK_THAT(device.err, Contains("no CUDA"));
   CHECK(f.untouched());
+  for (const char* set : {"transport=nccl", "precision=bf16"}) {
+    const CliResult cpu = run_cli({"check", f.path(), "--set", set});
+    CHECK(cpu.code == 2);
+    CHECK_THAT(cpu.err, Contains("needs towers on GPUs"));
+  }
   const CliResult blown = run_cli({"train", f.path(), "--set", "data.scale=5e-38"});
   CHECK(blown.code == 5);
   CHECK_THAT(blown.err, Contains("update "));

@@ -78,6 +78,9 @@ TEST_CASE("an output file refuses folders, missing folders and the run's own fil
   CHECK_THAT(refusal(data, {data}), Contains("that the run reads"));
   CHECK_THAT(refusal(link, {data}), Contains("that the run reads"));
   CHECK(refusal(folder / "x.json", {data}) == "accepted");
+  fs::create_directory(folder / "step_1");
+  write_text(folder / "step_1/manifest.json", "{}");
+  CHECK_THAT(refusal(folder / "step_1/model.safetensors"), Contains("is a checkpoint"));
   CHECK(read_text(data) == "1,0\n");
   if (::geteuid() == 0) {
     WARN("as root every folder can be written: the case of a read-only one is skipped");

@@ -104,9 +104,9 @@ class Progress : public Hook {
     return fmt::format(
         "epoch {}/{} update {}/{} {} lr {:.4g} {:.0f} samples/s exposed {:.1f}% data wait {:.1f}% "
         "ETA {}",
-        report.epoch + 1, run.loader.options().epochs, done, total, window_.text(), report.lr,
-        part.samples_per_second(), 100 * part.exposed_share(), 100 * part.data_wait_share(),
-        duration(left));
+        report.epoch + 1, run.loader.options().epochs, report.update, report.update + total - done,
+        window_.text(), report.lr, part.samples_per_second(), 100 * part.exposed_share(),
+        100 * part.data_wait_share(), duration(left));
   }
   void close_line(TrainRun& run) {
     if (std::exchange(open_line_, false)) run.put("\n");
