@@ -57,6 +57,7 @@ void Products::linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool
 }
 
 void Products::conv(ConvShape s, bool first) {
+  s.bias = 1;
   OneDnn* const host = device_.host_memory() ? &device_.slot<OneDnn>() : nullptr;
   const std::int64_t taps = s.out * s.kh * s.kw * s.in;
   float *x = memory(s.n * s.h * s.w * s.in), *w = memory(taps);
