@@ -2,6 +2,8 @@
 // The ranges of device memory that operations declare are complete: on devices where all else is
 // hidden from them they give the same bits. Tables in host memory are not hidden.
 #include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/ops/elementwise/add.h"
+#include "belfry/autodiff/ops/elementwise/mul.h"
 #include "belfry/device/cpu/cpu_device.h"
 #include "belfry/tests/contract/op_runs.h"
 #include "belfry/tests/sim/declared.h"
@@ -63,16 +65,25 @@ TEST_CASE("every op declares all that it reads and writes", "[ranges]") {
   DeclaredPlatform platform;
   const auto checked = platform.device(0, 1);
   const auto plain = make_cpu_device(0, 1, Executor::in_place);
+  const auto check = [&](const std::string& name, const OpCase& c) {
+    for (const DType type : {DType::f32, DType::f64}) {
+      INFO(name << ", case " << c.label << ", " << name_of(type));
+      const contract::Gradients want = contract::differentiate(c, type, *plain),
+                                got = contract::differentiate(c, type, *checked);
+      REQUIRE(got.output == want.output);
+      REQUIRE(got.inputs == want.inputs);
+      REQUIRE(platform.memory().reports() == kNothing);
+    }
+  };
   for (const auto& [name, entry] : registry.table<OpEntry>())
-    for (const OpCase& c : entry.cases())
-      for (const DType type : {DType::f32, DType::f64}) {
-        INFO(name << ", case " << c.label << ", " << name_of(type));
-        const contract::Gradients want = contract::differentiate(c, type, *plain),
-                                  got = contract::differentiate(c, type, *checked);
-        REQUIRE(got.output == want.output);
-        REQUIRE(got.inputs == want.inputs);
-        REQUIRE(platform.memory().reports() == kNothing);
-      }
+    for (const OpCase& c : entry.cases()) check(name, c);
+  // A value used several times: its gradient is a sum of terms, the first of them shared.
+  OpCase terms;
+  terms.inputs = {sample({5, 7})};
+  terms.run = [](std::span<const Tensor> t) {
+    return add(add(t[0], t[0]), add(mul(t[0], t[0]), t[0]));
+  };
+  check("terms of a gradient", terms);
 }
 
 TEST_CASE("averaging of lists declares all that it reads and writes", "[ranges]") {
