@@ -45,14 +45,16 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
   Loader loader(
       context, data(run.rows),
       {.batch = run.batch, .epochs = 100, .shuffle = run.shuffle, .prefetch = run.prefetch});
-  const auto evaluated = [&](std::int64_t rows, std::int64_t per_batch) {
+  const auto evaluated = [&](std::int64_t rows, std::int64_t per_batch, bool ema = false) {
     Loader loader_of_rows(context, data(rows),
                           {.batch = per_batch, .epochs = 1, .shuffle = false, .prefetch = 1});
     return group
-        .evaluate(loader_of_rows,
-                  [](Net& net, const Batch& b, Step&) {
-                    return cross_entropy(net.forward(b["image"]), b["label"]);
-                  })
+        .evaluate(
+            loader_of_rows,
+            [](Net& net, const Batch& b, Step&) {
+              return cross_entropy(net.forward(b["image"]), b["label"]);
+            },
+            ema)
         .loss;
   };
   Batch batch;
@@ -67,6 +69,7 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
     if (run.evaluate) out.losses.push_back(evaluated(5, 3));
   }
   out.losses.push_back(evaluated(24, 24));  // every tower's parameters, also when shards are fixed
+  if (run.optimizer().ema > 0) out.losses.push_back(evaluated(24, 24, true));
   out.hash = group.parameter_hash();
 }
 

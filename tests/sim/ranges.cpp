@@ -2,8 +2,11 @@
 // The ranges of device memory that operations declare are complete: on devices where all else is
 // hidden from them they give the same bits. Tables in host memory are not hidden.
 #include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/elementwise/mul.h"
+#include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/data/memory.h"
 #include "belfry/device/cpu/cpu_device.h"
 #include "belfry/tests/contract/op_runs.h"
 #include "belfry/tests/sim/declared.h"
@@ -58,6 +61,31 @@ std::vector<Values> averaged(DType type, const std::function<std::unique_ptr<Dev
   return out;
 }
 
+struct Small : Module {
+  Linear layer{*this, "layer", 6, 3};
+};
+
+// Gradients of two micro-batches a tower, which are divided by their weight.
+std::vector<Values> accumulated(ContextOptions options) {
+  options.towers = "cpu:2";
+  options.threads_per_tower = 1;
+  Context context(options);
+  TowerGroup<Small> group(context, sgd({.lr = 0.1}).accumulating(2));
+  std::vector<float> x;
+  for (int i = 0; i < 60; ++i) x.push_back(static_cast<float>(i * 7 % 11) / 11);
+  Loader loader(context, memory_dataset(x, Shape{6}, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, 3),
+                {.batch = 10, .epochs = 1, .shuffle = false, .prefetch = 0});
+  Batch batch;
+  loader.next(batch);
+  const TowerGradients g = group.gradients(batch, [](Small& net, const Batch& b, Step&) {
+    return cross_entropy(net.layer(b["image"]), b["label"]);
+  });
+  std::vector<Values> out;
+  for (const GradientList& list : g.towers)
+    for (const GradientPair& p : list) out.push_back(p.gradient.to_vector());
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("every op declares all that it reads and writes", "[ranges]") {
@@ -101,6 +129,9 @@ TEST_CASE("an update declares all that it reads and writes", "[ranges]") {
   for (const int towers : {1, 3})
     for (const Run& run : all_runs(towers))
       if (run.way != Way::collectives) require_same(run);
+  const auto platform = std::make_shared<DeclaredPlatform>();
+  CHECK(accumulated({.platform = platform}) == accumulated({}));
+  CHECK(platform->memory().reports() == kNothing);
 }
 
 TEST_CASE("every optimizer rule declares all that it reads and writes", "[ranges]") {
