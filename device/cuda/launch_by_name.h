@@ -7,7 +7,8 @@
 namespace belfry {
 
 inline void launch_by_name(CudaDevice& device, cudaStream_t stream, const KernelCall& call) {
-  if (call.n != 0) device.kernels().find(call)(device, stream, call);
+  if (call.n != 0)
+    check_cuda(device.kernels().find(call)(device, stream, call), call.name, device.gpu());
 }
 
 template <class F>

@@ -176,7 +176,7 @@ class SharedMover : public Mover {
     return true;
   }
 
-  void finish(bool) override { settle(); }  // the end of the step joins all towers
+  void finish(bool) override {}  // the tower waits for the outcome next; the step's end joins all
 
   void read(FlatArray what, int k, float* whole) override {
     const Tensor& from = array(what, k);
