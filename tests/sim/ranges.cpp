@@ -70,7 +70,8 @@ std::vector<Values> accumulated(ContextOptions options) {
   options.towers = "cpu:2";
   options.threads_per_tower = 1;
   Context context(options);
-  TowerGroup<Small> group(context, sgd({.lr = 0.1}).accumulating(2));
+  TowerGroup<Small> group(context, sgd({.lr = 0.1}).accumulating(2),
+                          {.variables = Variables::replicated});
   std::vector<float> x;
   for (int i = 0; i < 60; ++i) x.push_back(static_cast<float>(i * 7 % 11) / 11);
   Loader loader(context, memory_dataset(x, Shape{6}, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, 3),
