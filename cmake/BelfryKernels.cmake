@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: MIT
-# belfry_add_kernels(TARGET HEADER...): a plug-in with the CUDA kernels of *.kernel.h headers, each of
-# which ends in kernels_of_<stem>(Table&). Give its file, in <TARGET>_FILE, to ContextOptions::kernels.
-# Makes nothing where there is no nvcc.
-#
-# A macro, since a language can be enabled at file scope only: call it in the project's top folder.
-macro(belfry_add_kernels target)
-  set(${target}_FILE ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
+# CUDA for this project, where nvcc is; CMAKE_CUDA_COMPILER says whether. A macro, since a language can
+# be enabled at file scope only.
+macro(belfry_enable_nvcc)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
     set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
@@ -19,6 +15,17 @@ macro(belfry_add_kernels target)
     # CMake 3.25 knows no C++20 for nvcc.
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+endmacro()
+
+# belfry_add_kernels(TARGET HEADER...): a plug-in with the CUDA kernels of *.kernel.h headers, each of
+# which ends in kernels_of_<stem>(Table&). Give its file, in <TARGET>_FILE, to ContextOptions::kernels.
+# Makes nothing where there is no nvcc.
+# A macro too: call it in the project's top folder.
+macro(belfry_add_kernels target)
+  set(${target}_FILE ${CMAKE_CURRENT_BINARY_DIR}/lib${target}.so)
+  belfry_enable_nvcc()
+  if(CMAKE_CUDA_COMPILER)
     belfry_kernel_plugin(${target} ${ARGN})
   else()
     message(STATUS "${target}: skipped, there is no nvcc")
