@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "belfry/autodiff/ops/image/lane_rows.kernel.h"
+#include "belfry/device/kernel.h"
+#include "belfry/device/lanes.h"
+
+// Convolutions of few channels with stride 1, on the host: a register holds one element of as many
+// images as it has lanes, so that 1, 3 or 6 channels fill it. docs/performance.md has the figures.
+namespace belfry {
+
+// What a register file holds: accumulators of kPixels x kChannels, and of kTaps x kOutputs.
+inline constexpr int kPixels = 4, kChannels = Lanes::count == 16 ? 6 : 3;
+inline constexpr int kTaps = kChannels, kOutputs = 4;
+
+// n cut into parts of at most `most` that differ by one at most: part k begins here.
+inline std::int64_t part_begin(std::int64_t n, int most, std::int64_t k) {
+  const std::int64_t parts = (n + most - 1) / most;
+  return n * k / parts;
+}
+
+// Calls f(integral constant) with n, which is in [1, Most].
+template <int Most, class F>
+void with_count(std::int64_t n, const F& f) {
+  if constexpr (Most > 1)
+    if (n < Most) return with_count<Most - 1>(n, f);
+  f(std::integral_constant<int, Most>{});
+}
+
+// Row (block, oy) of y = x * w (+ bias). x is packed, with `margin` columns at both sides; `top`
+// rows above the image are 0, as are those below. w is [kh, kw, in, out].
+struct LaneConv {
+  static constexpr const char* name = "lane_conv";
+  LaneImage x;
+  const float *w, *bias;  // bias may be null
+  float* y;               // [n, oh, ow, out]
+  std::int64_t n, oh, ow, out, kh, kw, top;
+
+  template <int P, int T>
+  void tile(const float* image, std::int64_t oy, std::int64_t ox, std::int64_t o,
+            float* row) const {
+    Lanes sum[std::size_t{P}][std::size_t{T}];
+    for (int t = 0; t < T; ++t)
+      for (int p = 0; p < P; ++p) sum[p][t] = Lanes::all(bias != nullptr ? bias[o + t] : 0.f);
+    const std::int64_t first = top - oy > 0 ? top - oy : 0;
+    const std::int64_t past = x.h + top - oy < kh ? x.h + top - oy : kh;
+    // Columns of w that meet the image for none of the pixels are left out.
+    const std::int64_t left = x.margin - ox - P + 1 > 0 ? x.margin - ox - P + 1 : 0;
+    const std::int64_t right = x.margin + x.w - ox < kw ? x.margin + x.w - ox : kw;
+    const std::int64_t step = x.step * Lanes::count;
+    for (std::int64_t ky = first; ky < past; ++ky)
+      for (std::int64_t kx = left; kx < right; ++kx) {
+        const float* in = image + ((oy + ky - top) * x.columns() + ox + kx) * step;
+        const float* tap = w + (ky * kw + kx) * x.c * out + o;
+        for (std::int64_t c = 0; c < x.c; ++c, in += Lanes::count, tap += out) {
+          Lanes pixel[std::size_t{P}];
+          for (int p = 0; p < P; ++p) pixel[p] = Lanes::load(in + p * step);
+          for (int t = 0; t < T; ++t) {
+            const Lanes weight = Lanes::all(tap[t]);
+            for (int p = 0; p < P; ++p) sum[p][t].add_product(pixel[p], weight);
+          }
+        }
+      }
+    for (int p = 0; p < P; ++p)
+      for (int t = 0; t < T; ++t) sum[p][t].store(row + ((ox + p) * out + o + t) * Lanes::count);
+  }
+
+  template <class Team>
+  void operator()(Team&, std::size_t r) const {
+    const std::int64_t block = static_cast<std::int64_t>(r) / oh,
+                       oy = static_cast<std::int64_t>(r) % oh;
+    alignas(64) float row[kMostLaneRow * Lanes::count];
+    const float* image = x.data + block * x.block();
+    const std::int64_t tiles = (ow + kPixels - 1) / kPixels,
+                       groups = (out + kChannels - 1) / kChannels;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const std::int64_t o = part_begin(out, kChannels, g);
+      with_count<kChannels>(part_begin(out, kChannels, g + 1) - o, [&](auto channels) {
+        for (std::int64_t k = 0; k < tiles; ++k) {
+          const std::int64_t ox = part_begin(ow, kPixels, k);
+          with_count<kPixels>(part_begin(ow, kPixels, k + 1) - ox, [&](auto pixels) {
+            tile<pixels(), channels()>(image, oy, ox, o, row);
+          });
+        }
+      });
+    }
+    const std::int64_t first = block * Lanes::count;
+    unpack_row(row, ow * out, y + (first * oh + oy) * ow * out, oh * ow * out,
+               n - first < Lanes::count ? n - first : Lanes::count);
+  }
+};
+
+// Row (ky, outputs' group, taps' group) of dweight [out, kh, kw, in]: for all images and pixels,
+// products of dy and x. The taps of a line, kw x in, lie side by side in x.
+struct LaneConvWeights {
+  static constexpr const char* name = "lane_conv_weights";
+  LaneImage x, dy;
+  float* dweight;
+  std::int64_t blocks, kh, kw, top;
+
+  std::int64_t taps() const { return kw * x.c; }
+
+  template <int J, int O>
+  void tile(std::int64_t ky, std::int64_t j, std::int64_t o) const {
+    Lanes sum[std::size_t{J}][std::size_t{O}];
+    for (auto& line : sum)
+      for (Lanes& s : line) s = Lanes::all(0);
+    const std::int64_t first = top - ky > 0 ? top - ky : 0;
+    const std::int64_t past = x.h + top - ky < dy.h ? x.h + top - ky : dy.h;
+    const std::int64_t x_step = x.step * Lanes::count, dy_step = dy.step * Lanes::count;
+    for (std::int64_t b = 0; b < blocks; ++b)
+      for (std::int64_t oy = first; oy < past; ++oy) {
+        const float* in =
+            x.data + b * x.block() + (oy + ky - top) * x.columns() * x_step + j * Lanes::count;
+        const float* g = dy.data + b * dy.block() + oy * dy.columns() * dy_step + o * Lanes::count;
+        for (std::int64_t ox = 0; ox < dy.w; ++ox, in += x_step, g += dy_step) {
+          Lanes slope[std::size_t{O}];
+          for (int k = 0; k < O; ++k) slope[k] = Lanes::load(g + k * Lanes::count);
+          for (int i = 0; i < J; ++i) {
+            const Lanes value = Lanes::load(in + i * Lanes::count);
+            for (int k = 0; k < O; ++k) sum[i][k].add_product(value, slope[k]);
+          }
+        }
+      }
+    for (int k = 0; k < O; ++k)
+      for (int i = 0; i < J; ++i) dweight[((o + k) * kh + ky) * taps() + j + i] = sum_of(sum[i][k]);
+  }
+
+  template <class Team>
+  void operator()(Team&, std::size_t r) const {
+    const std::int64_t lines = (taps() + kTaps - 1) / kTaps, row = static_cast<std::int64_t>(r),
+                       groups = (dy.c + kOutputs - 1) / kOutputs;
+    const std::int64_t k = row % lines, q = row / lines % groups, ky = row / lines / groups;
+    const std::int64_t j = part_begin(taps(), kTaps, k), o = part_begin(dy.c, kOutputs, q);
+    with_count<kTaps>(part_begin(taps(), kTaps, k + 1) - j, [&](auto width) {
+      with_count<kOutputs>(part_begin(dy.c, kOutputs, q + 1) - o,
+                           [&](auto outputs) { tile<width(), outputs()>(ky, j, o); });
+    });
+  }
+};
+
+template <class Table>
+void host_kernels_of_conv2d_lanes(Table& table) {
+  table.template rows<LaneConv>();
+  table.template rows<LaneConvWeights>();
+}
+
+}  // namespace belfry
