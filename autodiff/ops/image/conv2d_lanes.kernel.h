@@ -11,9 +11,8 @@
 // images as it has lanes, so that 1, 3 or 6 channels fill it. docs/performance.md has the figures.
 namespace belfry {
 
-// What a register file holds: accumulators of kPixels x kChannels, and of kTaps x kOutputs.
+// What a register file holds: accumulators of kPixels x kChannels.
 inline constexpr int kPixels = 4, kChannels = Lanes::count == 16 ? 6 : 3;
-inline constexpr int kTaps = kChannels, kOutputs = 4;
 
 // n cut into parts of at most `most` that differ by one at most: part k begins here.
 inline std::int64_t part_begin(std::int64_t n, int most, std::int64_t k) {
@@ -92,59 +91,9 @@ struct LaneConv {
   }
 };
 
-// Row (ky, outputs' group, taps' group) of dweight [out, kh, kw, in]: for all images and pixels,
-// products of dy and x. The taps of a line, kw x in, lie side by side in x.
-struct LaneConvWeights {
-  static constexpr const char* name = "lane_conv_weights";
-  LaneImage x, dy;
-  float* dweight;
-  std::int64_t blocks, kh, kw, top;
-
-  std::int64_t taps() const { return kw * x.c; }
-
-  template <int J, int O>
-  void tile(std::int64_t ky, std::int64_t j, std::int64_t o) const {
-    Lanes sum[std::size_t{J}][std::size_t{O}];
-    for (auto& line : sum)
-      for (Lanes& s : line) s = Lanes::all(0);
-    const std::int64_t first = top - ky > 0 ? top - ky : 0;
-    const std::int64_t past = x.h + top - ky < dy.h ? x.h + top - ky : dy.h;
-    const std::int64_t x_step = x.step * Lanes::count, dy_step = dy.step * Lanes::count;
-    for (std::int64_t b = 0; b < blocks; ++b)
-      for (std::int64_t oy = first; oy < past; ++oy) {
-        const float* in =
-            x.data + b * x.block() + (oy + ky - top) * x.columns() * x_step + j * Lanes::count;
-        const float* g = dy.data + b * dy.block() + oy * dy.columns() * dy_step + o * Lanes::count;
-        for (std::int64_t ox = 0; ox < dy.w; ++ox, in += x_step, g += dy_step) {
-          Lanes slope[std::size_t{O}];
-          for (int k = 0; k < O; ++k) slope[k] = Lanes::load(g + k * Lanes::count);
-          for (int i = 0; i < J; ++i) {
-            const Lanes value = Lanes::load(in + i * Lanes::count);
-            for (int k = 0; k < O; ++k) sum[i][k].add_product(value, slope[k]);
-          }
-        }
-      }
-    for (int k = 0; k < O; ++k)
-      for (int i = 0; i < J; ++i) dweight[((o + k) * kh + ky) * taps() + j + i] = sum_of(sum[i][k]);
-  }
-
-  template <class Team>
-  void operator()(Team&, std::size_t r) const {
-    const std::int64_t lines = (taps() + kTaps - 1) / kTaps, row = static_cast<std::int64_t>(r),
-                       groups = (dy.c + kOutputs - 1) / kOutputs;
-    const std::int64_t k = row % lines, q = row / lines % groups, ky = row / lines / groups;
-    const std::int64_t j = part_begin(taps(), kTaps, k), o = part_begin(dy.c, kOutputs, q);
-    with_count<kTaps>(part_begin(taps(), kTaps, k + 1) - j, [&](auto width) {
-      with_count<kOutputs>(part_begin(dy.c, kOutputs, q + 1) - o,
-                           [&](auto outputs) { tile<width(), outputs()>(ky, j, o); });
-    });
-  }
-};
-
 template <class Table>
 void host_kernels_of_conv2d_lanes(Table& table) {
   table.template rows<LaneConv>();
-  table.template rows<LaneConvWeights>();
 }
 
 }  // namespace belfry

@@ -14,10 +14,9 @@ namespace {
 // Lanes of the level in use, whatever this file is compiled for.
 std::int64_t lanes() { return instruction_set() == InstructionSet::avx512 ? 16 : 8; }
 
-bool fits(const ConvShape& s) {
-  return instruction_set() != InstructionSet::baseline && (s.in < 8 || s.out < 16) &&
-         s.stride == 1 && s.n >= 16 && s.padding < s.kh && s.padding < s.kw &&
-         s.ow * s.out <= kMostLaneRow && s.w * s.in <= kMostLaneRow;
+bool fits(const ConvShape& s, std::int64_t channels, std::int64_t columns) {
+  return instruction_set() != InstructionSet::baseline && channels < 8 && s.stride == 1 &&
+         s.n >= 16 && s.padding < s.kh && s.padding < s.kw && columns * channels <= kMostLaneRow;
 }
 
 std::int64_t blocks_of(const ConvShape& s) { return (s.n + lanes() - 1) / lanes(); }
@@ -34,7 +33,7 @@ void run_rows(std::size_t rows, const F& f) {
 
 // Memory of a thread that packs; kept, so that a warmed-up step takes none.
 struct Scratch {
-  std::vector<float> first, second, weight;
+  std::vector<float> packed, weight;
 };
 Scratch& scratch() {
   thread_local Scratch mine;
@@ -44,7 +43,7 @@ Scratch& scratch() {
 LaneImage packed(const float* x, const ConvShape& s, bool output, std::int64_t margin,
                  std::vector<float>& memory) {
   LaneImage to{nullptr, output ? s.oh : s.h, output ? s.ow : s.w, output ? s.out : s.in, margin, 0};
-  to.step = output ? to.c | 1 : to.c;
+  to.step = to.c % 4 == 0 ? to.c + 1 : to.c;
   const auto size = static_cast<std::size_t>(blocks_of(s) * to.floats(lanes()));
   if (memory.size() < size) memory.resize(size);
   to.data = memory.data();
@@ -56,9 +55,9 @@ LaneImage packed(const float* x, const ConvShape& s, bool output, std::int64_t m
 
 bool lane_conv_forward(const ConvShape& s, const float* x, const float* weight, const float* bias,
                        float* y) {
-  if (!fits(s)) return false;
+  if (!fits(s, s.out, s.ow)) return false;
   Scratch& mine = scratch();
-  const LaneImage from = packed(x, s, false, s.padding, mine.first);
+  const LaneImage from = packed(x, s, false, s.padding, mine.packed);
   const std::int64_t taps = s.kh * s.kw * s.in;
   mine.weight.resize(std::max(mine.weight.size(), static_cast<std::size_t>(taps * s.out)));
   float* w = mine.weight.data();
@@ -71,9 +70,9 @@ bool lane_conv_forward(const ConvShape& s, const float* x, const float* weight, 
 
 // The convolution of dy with the taps in reverse order.
 bool lane_conv_backward_data(const ConvShape& s, const float* dy, const float* weight, float* dx) {
-  if (!fits(s)) return false;
+  if (!fits(s, s.in, s.w)) return false;
   Scratch& mine = scratch();
-  const LaneImage from = packed(dy, s, true, s.kw - 1 - s.padding, mine.first);
+  const LaneImage from = packed(dy, s, true, s.kw - 1 - s.padding, mine.packed);
   const std::int64_t taps = s.kh * s.kw;
   mine.weight.resize(std::max(mine.weight.size(), static_cast<std::size_t>(taps * s.in * s.out)));
   float* w = mine.weight.data();
@@ -83,23 +82,6 @@ bool lane_conv_backward_data(const ConvShape& s, const float* dy, const float* w
         w[((taps - 1 - k) * s.out + o) * s.in + c] = weight[(o * taps + k) * s.in + c];
   run_rows(static_cast<std::size_t>(blocks_of(s) * s.h),
            LaneConv{from, w, nullptr, dx, s.n, s.h, s.w, s.in, s.kh, s.kw, s.kh - 1 - s.padding});
-  return true;
-}
-
-bool lane_conv_backward_weights(const ConvShape& s, const float* x, const float* dy,
-                                float* dweight) {
-  if (!fits(s)) return false;
-  Scratch& mine = scratch();
-  const LaneConvWeights f{packed(x, s, false, s.padding, mine.first),
-                          packed(dy, s, true, 0, mine.second),
-                          dweight,
-                          blocks_of(s),
-                          s.kh,
-                          s.kw,
-                          s.padding};
-  // Rows as this file counts them are not the level's.
-  const std::int64_t tile = lanes() == 16 ? 6 : 3, groups = (s.out + kOutputs - 1) / kOutputs;
-  run_rows(static_cast<std::size_t>(s.kh * groups * ((s.kw * s.in + tile - 1) / tile)), f);
   return true;
 }
 
