@@ -18,9 +18,11 @@ unset OMP_NUM_THREADS ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA BELFRY_ISA
   "$build/bin/belfry" --version
 } >"$out/machine.txt"
 
+python=python3  # the distribution's may be another, and have PyTorch
+if ! python3 -c 'import torch' 2>/dev/null && [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; fi
 torch() {  # torch MODEL TOWERS FILE
   local line
-  if line=$(python3 "$here/peers/torch_steps.py" "$1" "$2" 2>"$out/torch.log"); then
+  if line=$("$python" "$here/peers/torch_steps.py" "$1" "$2" 2>"$out/torch.log"); then
     echo "$line" >"$3"
   else
     echo "no PyTorch for $1 on $2 towers: ${line:-$(tail -n 1 "$out/torch.log")}" >&2

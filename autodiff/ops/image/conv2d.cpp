@@ -134,6 +134,7 @@ void ConvBackwardDataCall::operator()(HostTeam&, std::size_t) const {
 }
 
 void ConvBackwardWeightsCall::operator()(HostTeam&, std::size_t) const {
+  if (lane_conv_backward_weights(s, x, dy, dweight)) return;
   if (onednn->conv_backward_weights(s, x, dy, dweight)) return;
   const ConvBackwardWeights<float> loops{s, x, dy, dweight};
   host_rows<ConvBackwardWeights<float>>(&loops, 0, conv_backward_weights_rows(s));

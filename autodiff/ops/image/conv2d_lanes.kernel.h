@@ -4,29 +4,13 @@
 #include <cstdint>
 
 #include "belfry/autodiff/ops/image/lane_rows.kernel.h"
+#include "belfry/autodiff/ops/image/lane_tiles.h"
 #include "belfry/device/kernel.h"
 #include "belfry/device/lanes.h"
 
 // Convolutions of few channels with stride 1, on the host: a register holds one element of as many
 // images as it has lanes, so that 1, 3 or 6 channels fill it. docs/performance.md has the figures.
 namespace belfry {
-
-// What a register file holds: accumulators of kPixels x kChannels.
-inline constexpr int kPixels = 4, kChannels = Lanes::count == 16 ? 6 : 3;
-
-// n cut into parts of at most `most` that differ by one at most: part k begins here.
-inline std::int64_t part_begin(std::int64_t n, int most, std::int64_t k) {
-  const std::int64_t parts = (n + most - 1) / most;
-  return n * k / parts;
-}
-
-// Calls f(integral constant) with n, which is in [1, Most].
-template <int Most, class F>
-void with_count(std::int64_t n, const F& f) {
-  if constexpr (Most > 1)
-    if (n < Most) return with_count<Most - 1>(n, f);
-  f(std::integral_constant<int, Most>{});
-}
 
 // Row (block, oy) of y = x * w (+ bias). x is packed, with `margin` columns at both sides; `top`
 // rows above the image are 0, as are those below. w is [kh, kw, in, out].

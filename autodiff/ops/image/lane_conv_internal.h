@@ -11,5 +11,7 @@ namespace belfry {
 bool lane_conv_forward(const ConvShape& s, const float* x, const float* weight, const float* bias,
                        float* y);
 bool lane_conv_backward_data(const ConvShape& s, const float* dy, const float* weight, float* dx);
+bool lane_conv_backward_weights(const ConvShape& s, const float* x, const float* dy,
+                                float* dweight);
 
 }  // namespace belfry

@@ -35,20 +35,20 @@ struct PackImages {
     constexpr int L = Lanes::count;
     Lanes r[L];
     const std::int64_t image = to.h * to.w * to.c;
-    for (int k = 0; k < L; ++k) {
-      if (k >= images)
-        r[k] = Lanes::all(0);
-      else if (width == L)
-        r[k] = Lanes::load(first + k * image + at);
-      else {
+    if (images == L && width == L) {
+#pragma GCC unroll 16
+      for (int k = 0; k < L; ++k) r[k] = Lanes::load(first + k * image + at);
+    } else {
+      for (int k = 0; k < L; ++k) {
         float part[L] = {};
-        for (std::int64_t i = 0; i < width; ++i) part[i] = first[k * image + at + i];
+        for (std::int64_t i = 0; k < images && i < width; ++i) part[i] = first[k * image + at + i];
         r[k] = Lanes::load(part);
       }
     }
     transpose(r);
-    if (to.step == to.c) {
-      for (std::int64_t i = 0; i < width; ++i) r[i].store(out + (at + i) * L);
+    if (to.step == to.c && width == L) {
+#pragma GCC unroll 16
+      for (int i = 0; i < L; ++i) r[i].store(out + (at + i) * L);
     } else {
       std::int64_t pixel = at / to.c, channel = at % to.c;
       for (std::int64_t i = 0; i < width; ++i) {
@@ -80,16 +80,22 @@ inline void unpack_row(const float* packed, std::int64_t width, float* y, std::i
   for (std::int64_t at = 0; at < width; at += L) {
     const std::int64_t columns = width - at < L ? width - at : L;
     Lanes r[L];
-    for (int i = 0; i < L; ++i) r[i] = Lanes::load(packed + (i < columns ? at + i : at) * L);
+    if (columns == L) {
+#pragma GCC unroll 16
+      for (int i = 0; i < L; ++i) r[i] = Lanes::load(packed + (at + i) * L);
+    } else {
+      for (int i = 0; i < L; ++i) r[i] = Lanes::load(packed + (i < columns ? at + i : at) * L);
+    }
     transpose(r);
+    if (columns == L && images == L) {
+#pragma GCC unroll 16
+      for (int k = 0; k < L; ++k) r[k].store(y + k * stride + at);
+      continue;
+    }
     for (std::int64_t k = 0; k < images; ++k) {
-      if (columns == L) {
-        r[k].store(y + k * stride + at);
-      } else {
-        float part[L];
-        r[k].store(part);
-        for (std::int64_t i = 0; i < columns; ++i) y[k * stride + at + i] = part[i];
-      }
+      float part[L];
+      r[k].store(part);
+      for (std::int64_t i = 0; i < columns; ++i) y[k * stride + at + i] = part[i];
     }
   }
 }
