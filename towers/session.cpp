@@ -67,6 +67,8 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   options.timeout_seconds = config_.timeout_seconds;
   options.exchange_delay = config_.exchange_delay;
   options.check_replicas = config_.check_replicas;
+  options.capture = config_.capture;
+  options.check_capture = config_.check_capture;
   options.log_placement = session.log_placement;
   plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
                       possible_variables(*context_, options.variables));

@@ -78,6 +78,14 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 1e9,
             .unit = "updates",
             .help = "with replicated variables: updates between comparisons of them; 0: none"})
+      .key("capture", c.capture,
+           {.help = "record forward and backward once for each kind of shard and replay them"})
+      .key("check_capture", c.check_capture,
+           {.min = 0,
+            .max = 1e9,
+            .unit = "updates",
+            .help = "with capture: updates after which a step is recorded anew and must have the "
+                    "same ops; 0: never"})
       .key("exchange_delay_seconds", c.exchange_delay,
            {.min = 0,
             .max = 3600,
