@@ -41,6 +41,9 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   }
   make_tables();
   bind(mover_->parameters());
+  if (std::vector<ModuleState*> states = module_->states(); !states.empty())
+    states_ = std::make_unique<StateExchange>(std::move(states), shared.plan.leaves, device_,
+                                              transport.communicator(index));
   device_.synchronize();
 }
 
@@ -104,6 +107,7 @@ Batch Tower::on_device(const Batch& batch) const {
 Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
+  if (states_) states_->start_unit();
   const Batch batch = on_device(rows);
   const Scope scope({unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row,
                      batch.rows, outcome_.fault()});
@@ -177,6 +181,7 @@ void Tower::add_unit(const Unit& unit, DevicePart* part, bool first) {
   launch_elements(device_.main(), 1,
                   AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
                           outcome_.fault(), part, first});
+  if (states_) states_->end_unit(stack_.size(), first, unit.loss.weight.data<float>());
 }
 
 void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,

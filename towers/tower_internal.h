@@ -6,6 +6,7 @@
 
 #include "belfry/allreduce/fold.h"
 #include "belfry/allreduce/leaf_plan.h"
+#include "belfry/allreduce/state_exchange.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
 
@@ -33,6 +34,7 @@ class Tower {
   void bind(float* flat);
   Module& module() { return *module_; }
   Mover& mover() { return *mover_; }
+  StateExchange* states() { return states_.get(); }  // null for a model without
   Device& device() { return device_; }
   std::vector<float> steps() const;
   void set_steps(const std::vector<float>& steps);
@@ -93,6 +95,7 @@ class Tower {
   Control& control_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<Mover> mover_;
+  std::unique_ptr<StateExchange> states_;
   std::vector<Variable*> variables_;  // flat order
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
