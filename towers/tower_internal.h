@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/allreduce/fold.h"
@@ -75,8 +74,7 @@ class Tower {
   void upload_plan(const UpdateInput& in, const Decision& d);
   void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
                TowerResult& out);
-  // The segments of some blocks, and the elements they cover.
-  struct Rows {
+  struct Rows {  // the segments of some blocks, and the elements they cover
     std::size_t begin, end, first, size;
   };
   Rows rows_of(const Work& work) const;
