@@ -214,6 +214,9 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
   if (c.data.factory) {
     bind_source(document, "data", c.data);
+    Schema augment;
+    c.loader.augment.declare(augment);
+    document.bind("data", augment);
     c.validation = extra_source(document, registry, "validation", c.data.name);
     c.test = extra_source(document, registry, "test", c.data.name);
   }

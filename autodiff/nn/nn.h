@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every layer.
 #pragma once
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/conv2d.h"
 #include "belfry/autodiff/nn/dropout.h"
 #include "belfry/autodiff/nn/flatten.h"
