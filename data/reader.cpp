@@ -115,7 +115,7 @@ ReadBatch BatchReader::read(ReadControl& control) {
     return {};
   }
   try {
-    dataset_->read(wanted, buffer->blocks());
+    dataset_->read_epoch(wanted, {context_.seed(), epoch, options_.shuffle}, buffer->blocks());
   } catch (...) {
     if (control.leave()) throw;
     buffers_.push_back(buffer);

@@ -30,11 +30,12 @@ RowsOut logits_of(TrainSession& session, std::int64_t first, std::int64_t count,
               std::vector<double>(static_cast<std::size_t>(count))};
   Loader loader(session.context(), subset(session.test_data(), first, count),
                 {.batch = count, .shuffle = false, .prefetch = 0});
-  const LossFn loss = classifier_loss(session.config().test->ignore);
+  const LossFn loss = session.loss(*session.config().test);
+  const std::string field = session.config().model->input().field;
   session.group().evaluate(
       loader,
       [&](Module& module, const Batch& rows, Step& step) {
-        const auto logits = static_cast<Classifier&>(module).forward(rows["image"]).to_vector();
+        const auto logits = static_cast<Classifier&>(module).forward(rows[field]).to_vector();
         const auto labels = rows["label"].to_vector();
         std::copy(logits.begin(), logits.end(),
                   out.logits.begin() + rows.first_row * classes);  // towers write apart
