@@ -27,6 +27,7 @@ class TrainSession {
   const MemoryPlan& plan() const { return plan_; }
   Loader& loader() { return *loader_; }
   const Dataset& data() const { return *data_; }
+  std::shared_ptr<const Dataset> first_row() const { return subset(data_, 0, 1); }
   Trainer trainer(TrainerOptions options);
   LossFn loss(const DataSource& source) const;  // of the config's model on one of its tables
   bool has_test() const { return config_.test.has_value(); }
