@@ -15,7 +15,7 @@ namespace belfry {
 struct CheckLabels {
   static constexpr const char* name = "check_labels";
   const std::int32_t* labels;
-  std::size_t rows;
+  std::size_t rows, per_row;  // labels, and how many make a row of the batch
   std::int64_t classes;
   LabelFilter filter;
   LabelFault* fault;
@@ -32,7 +32,7 @@ struct CheckLabels {
     team.each(1, [f, last](std::size_t) {
       if (!(last > 0) || f.fault->found != 0) return;
       const std::size_t row = f.rows - static_cast<std::size_t>(last);
-      *f.fault = {1, f.labels[row], static_cast<std::int64_t>(row), f.classes};
+      *f.fault = {1, f.labels[row], static_cast<std::int64_t>(row / f.per_row), f.classes};
     });
   }
   void touches(Touches& t, std::size_t) const {

@@ -19,12 +19,18 @@ void throw_label(std::int64_t row, std::int32_t label, std::int64_t classes) {
 
 namespace {
 
+// How many labels make a row of the batch.
+std::int64_t per_row(const Tensor& labels) {
+  return labels.shape().rank() < 2 ? 1 : labels.size() / labels.shape()[0];
+}
+
 // `classes` below 0: indices into a table of -classes rows.
 void check_range(const Tensor& labels, std::int64_t classes, LabelFilter filter) {
   const std::int32_t* y = labels.data<std::int32_t>();
   const std::int64_t limit = classes < 0 ? -classes : classes;
   for (std::int64_t row = 0; row < labels.size(); ++row)
-    if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= limit)) throw_label(row, y[row], classes);
+    if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= limit))
+      throw_label(row / per_row(labels), y[row], classes);
 }
 
 // Puts the check of the range on the stream.
@@ -39,7 +45,8 @@ void launch_check(const Tensor& labels, std::int64_t classes, LabelFilter filter
   if (scope == nullptr || scope->options().label_fault == nullptr) return;
   launch_rows(stream_of(labels), 1,
               CheckLabels{labels.data<std::int32_t>(), static_cast<std::size_t>(labels.size()),
-                          classes, filter, scope->options().label_fault});
+                          static_cast<std::size_t>(per_row(labels)), classes, filter,
+                          scope->options().label_fault});
 }
 
 Shape leading(const Shape& shape) {
