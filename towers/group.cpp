@@ -223,6 +223,9 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
     towers[k]->update(in, shards[k], fn, results[k]);
   });
   if (std::exchange(shared.options.log_placement, false)) log_placement(results);  // once
+  for (std::size_t t = 0; t < results.size(); ++t)
+    if (!results[t].recorded.empty())
+      shared.context->logger().info("tower {}: {}", t, results[t].recorded);
   if (results[0].refused) throw_refused(in, results);
   Report r = report(in, batch, results);
   skipped = r.skipped;

@@ -101,7 +101,9 @@ const Optimizer& TowerGroupBase::optimizer() const { return impl_->shared.optimi
 Context& TowerGroupBase::context() const { return *impl_->shared.context; }
 const FlatIndex& TowerGroupBase::index() const { return impl_->shared.plan.index; }
 Module& TowerGroupBase::replica(int tower) {
-  return impl_->towers.at(static_cast<std::size_t>(tower))->module();
+  Tower& t = *impl_->towers.at(static_cast<std::size_t>(tower));
+  t.mover().await_parameters();
+  return t.module();
 }
 double TowerGroupBase::noise_scale() const { return impl_->noise.noise_scale(); }
 double TowerGroupBase::snr() const { return impl_->noise.snr(); }
@@ -205,7 +207,7 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
 GroupClocks TowerGroupBase::clocks() const {
   const Impl& i = *impl_;
   GroupClocks out{i.updates, i.attempts, i.rows, {}, i.noise.state()};
-  const std::vector<float> steps = i.towers[0]->steps();
+  const std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (std::size_t v = steps.size(); v-- > 0;)
     out.steps.emplace_back(index().variables()[v].name, static_cast<std::int64_t>(steps[v]));
   return out;
@@ -213,7 +215,7 @@ GroupClocks TowerGroupBase::clocks() const {
 
 void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
   Impl& i = *impl_;
-  std::vector<float> steps = i.towers[0]->steps();
+  std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (const auto& [name, count] : clocks.steps) {
     const int v = index().find(name);
     if (v < 0)
@@ -222,7 +224,7 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
     steps[static_cast<std::size_t>(v)] = static_cast<float>(count);
   }
   if (!clocks.statistics.empty()) i.noise.restore(clocks.statistics);
-  for (auto& t : i.towers) t->set_steps(steps);
+  for (auto& t : i.towers) t->tables().write_steps(steps);
   i.updates = clocks.update;
   i.attempts = clocks.attempts;
   i.rows = clocks.rows;

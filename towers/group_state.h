@@ -22,6 +22,11 @@ struct GroupOptions {
   bool check_tags = false;
   // Updates between two comparisons of the replicas' parameters, 0: none; replicated only.
   std::int64_t check_replicas = 100;
+  // Records forward and backward once for each kind of shard and replays them: the step function is
+  // not called again, and must not depend on the update or on values. Every `check_capture` updates
+  // (0: never) it is called and must give the same ops.
+  bool capture = false;
+  std::int64_t check_capture = 100;
   bool log_placement = false;  // logs every op of the first update with its devices
   std::size_t first_bucket_bytes = std::size_t{1} << 20, bucket_bytes = std::size_t{25} << 20;
 };

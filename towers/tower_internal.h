@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/allreduce/fold.h"
-#include "belfry/allreduce/leaf_plan.h"
-#include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
+#include "belfry/towers/recorder_internal.h"
+#include "belfry/towers/update_tables_internal.h"
 
 namespace belfry {
 
@@ -34,8 +34,7 @@ class Tower {
   Module& module() { return *module_; }
   Mover& mover() { return *mover_; }
   Device& device() { return device_; }
-  std::vector<float> steps() const;
-  void set_steps(const std::vector<float>& steps);
+  UpdateTables& tables() { return tables_; }
 
  private:
   struct Unit {
@@ -53,9 +52,17 @@ class Tower {
   void zero_missing();
   void variable_complete(int v);
   void complete_bucket_of(int v);
+  void release(int bucket);
+  HostPart new_part(const UpdateInput& in, const Batch& shard) const;
   void run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
                  Unit& last);
   void run_last(Unit& last, TowerResult& out);
+  // Recorded passes: tower_recorded.cpp.
+  void forward_all(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                   Unit& last);
+  void backward_all(const UpdateInput& in, const Batch& shard, const LossFn& fn, Unit& last,
+                    const std::function<void()>& open, TowerResult& out);
+  void replay();
   // Strict mode: tower_leaves.cpp.
   std::vector<RowPart> leaf_rows(std::int64_t batch) const;
   void start_leaves(std::int64_t batch);
@@ -67,12 +74,8 @@ class Tower {
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
-  void make_tables();
-  std::size_t variable_plan_at() const;
-  std::size_t lr_at() const;
-  void upload_plan(const UpdateInput& in, const Decision& d);
-  void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
-               TowerResult& out);
+  void average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
+               const std::vector<char>& takes_part, Unit& last, TowerResult& out);
   // The segments of some blocks, and the elements they cover.
   struct Rows {
     std::size_t begin, end, first, size;
@@ -96,12 +99,9 @@ class Tower {
   std::vector<Variable*> variables_;  // flat order
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
-  // Device tables.
-  Tensor segments_, steps_, scalars_, merges_,
-      only_part_;  // the last two where the fold needs them
-  Tensor plan_;    // FoldPlan and VariablePlan of each variable, then the rate
-  Pinned host_plan_;
+  UpdateTables tables_;
   Outcome outcome_;
+  Recorder recorder_;
   // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
@@ -110,7 +110,7 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
   UpdateKinds seen_;                                       // memory has been taken for them
-  int units_ = 0;                                          // units of this update on this tower
+  int units_ = 0;                                          // of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows
   LeafStack stack_;

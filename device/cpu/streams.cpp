@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "belfry/core/error.h"
 #include "belfry/device/cpu/streams_internal.h"
@@ -64,6 +65,20 @@ void CpuStream::capture_record(CpuEvent& event) {
   if (!event.external()) event.set_recorded();
 }
 
+// External events may be recorded later, by somebody else.
+void CpuStream::capture_wait(const CpuEvent& event) {
+  if (!event.external()) event.require_recorded();
+  run({}, [] {});
+  graph_->tasks.back().waits = &event;
+}
+
+void CpuStream::require_running(const char* call) const {
+  if (graph_ != nullptr)
+    throw DeviceError(ErrorText{.what = std::string(call) + " while a step is recorded",
+                                .found = "the host wants what has not been computed",
+                                .fix = "read tensors after the step, or train without capture"});
+}
+
 bool CpuStream::captured(const Touches& touches, const Task& task) {
   if (graph_ == nullptr) return false;
   graph_->tasks.push_back({task.clone(task.object), task.invoke, touches});
@@ -98,8 +113,10 @@ void InPlaceStream::record(Event& event) {
 
 void InPlaceStream::wait(const Event& event) {
   const auto& e = dynamic_cast<const CpuEvent&>(event);
-  if (!capturing() || !e.external()) e.require_recorded();
-  if (capturing()) run({}, [&e] { e.require_recorded(); });
+  if (capturing())
+    capture_wait(e);
+  else
+    e.require_recorded();
 }
 
 void InPlaceStream::launch(const KernelCall& call) {
@@ -120,7 +137,8 @@ void InPlaceStream::submit(const Touches& touches, Task task) {
 void InPlaceStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
     t();
-    if (t.records != nullptr) t.records->set_recorded();
+    if (t.waits != nullptr) wait(*t.waits);
+    if (t.records != nullptr) record(*t.records);
   }
 }
 
@@ -137,8 +155,13 @@ void QueuedStream::submit(const Touches& touches, Task task) {
 
 void QueuedStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
-    push(t);
-    if (t.records != nullptr) record(*t.records);
+    if (t.waits != nullptr) {
+      wait(*t.waits);
+    } else if (t.records != nullptr) {
+      record(*t.records);
+    } else {
+      push(t);
+    }
   }
 }
 

@@ -31,7 +31,8 @@ struct OwnedTask {
   std::shared_ptr<void> object;
   void (*invoke)(void*);
   Touches touches;
-  CpuEvent* records = nullptr;  // in a graph: the event that each replay records here
+  CpuEvent* records = nullptr;      // in a graph: the event that each replay records here,
+  const CpuEvent* waits = nullptr;  // or waits for
   void operator()() const { invoke(object.get()); }
 };
 
@@ -54,6 +55,8 @@ class CpuStream : public Stream {
 
  protected:
   void capture_record(CpuEvent& event);
+  void capture_wait(const CpuEvent& event);
+  void require_running(const char* call) const;  // DeviceError while the stream captures
   // True when capturing: the task went into the graph instead.
   bool captured(const Touches& touches, const Task& task);
   static void run_kernel(const KernelCall& call, int threads);
@@ -72,7 +75,7 @@ class InPlaceStream : public CpuStream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void launch(const KernelCall& call) override;
-  void synchronize() override {}
+  void synchronize() override { require_running("synchronize"); }
   void host_access(const Touches&) override {}
   void replay(Graph& graph) override;
 

@@ -61,6 +61,7 @@ class CudaStream : public Stream {
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   void replay(Graph& graph) override;
+  bool capturing() const noexcept { return capturing_; }
 
  protected:
   void submit(const Touches& touches, Task task) override;

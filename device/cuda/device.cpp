@@ -62,8 +62,9 @@ std::unique_ptr<Event> CudaDevice::event(bool external) {
   return std::make_unique<CudaEvent>(gpu_, external);
 }
 
+// What is recorded does not run: there is nothing to wait for.
 void CudaDevice::settle() {
-  if (main_) main_->synchronize();
+  if (main_ && !main_->capturing()) main_->synchronize();
 }
 
 void CudaDevice::synchronize() { main_->synchronize(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <memory>
+#include <numeric>
 
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/mul.h"
@@ -40,6 +41,8 @@ std::string described(const char* name, const E& e) {
 }
 
 void train(Context& context, const Run& run, GroupOptions options, Outcome& out) {
+  options.capture = run.capture;
+  options.check_capture = 4;
   options.first_bucket_bytes = 2 * kBlock * sizeof(float);
   TowerGroup<Net> group(context, run.optimizer(), options);
   Loader loader(
@@ -68,6 +71,9 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
     out.losses.push_back(report.loss());
     if (run.evaluate) out.losses.push_back(evaluated(5, 3));
   }
+  if (run.optimizer().statistics == Statistics::squares)
+    for (const GroupArray& a : group.squares())
+      out.losses.push_back(std::accumulate(a.values.begin(), a.values.end(), 0.0));
   out.losses.push_back(evaluated(24, 24));  // every tower's parameters, also when shards are fixed
   if (run.optimizer().ema > 0) out.losses.push_back(evaluated(24, 24, true));
   out.hash = group.parameter_hash();
@@ -154,6 +160,18 @@ std::vector<Run> all_runs(int towers) {
       o.strict(towers == 8 ? 9 : 8).accumulating(2);
       o.guard = false;
     });
+    for (const bool accumulate : {false, true}) {
+      Run* r = add(accumulate ? "recorded, accumulate 2, squares" : "recorded, clip",
+                   [accumulate](Optimizer& o) {
+                     if (accumulate)
+                       o.accumulating(2).with_statistics(Statistics::squares);
+                     else
+                       o.clip_global_norm(0.5);
+                   });
+      r->capture = true;
+      r->updates = 7;  // three kinds of shards: given, recorded, replayed
+    }
+    add("recorded, strict of 8", [](Optimizer& o) { o.strict(8); })->capture = true;
     add("empty towers, no prefetch, evaluation", [](Optimizer&) {})->batch = 2;
     out.back().evaluate = true;
     out.back().prefetch = 0;

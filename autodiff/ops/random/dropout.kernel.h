@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "belfry/autodiff/pass_numbers.h"
 #include "belfry/core/host_device.h"
 #include "belfry/core/philox.h"
 #include "belfry/device/kernel.h"
@@ -16,6 +17,7 @@ struct DropoutRow {
   static constexpr const char* name = kernel_name<T>("dropout_f32", "dropout_f64");
   Philox philox;
   std::uint32_t draw, update, first_row;
+  const PassNumbers* numbers;  // may be null
   float p;
   T scale;
   const T* x;
@@ -25,8 +27,12 @@ struct DropoutRow {
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
     const T* in = x + row * columns;
     T* out = y + row * columns;
-    const auto global_row = static_cast<std::uint32_t>(first_row + row);
-    const DropoutRow f = *this;
+    auto global_row = static_cast<std::uint32_t>(first_row + row);
+    DropoutRow f = *this;
+    if (numbers != nullptr) {
+      global_row += numbers->first_row;
+      f.update += numbers->update;
+    }
     team.each((columns + 3) / 4, [=](std::size_t quad) {
       const Philox::Words words =
           f.philox(f.draw, f.update, global_row, static_cast<std::uint32_t>(quad));
@@ -36,6 +42,7 @@ struct DropoutRow {
   }
   void touches(Touches& t, std::size_t rows) const {
     t.reads(x, rows * columns * sizeof(T)).writes(y, rows * columns * sizeof(T));
+    if (numbers != nullptr) t.reads(numbers, sizeof(PassNumbers));
   }
 };
 
