@@ -15,6 +15,7 @@
 #include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
+#include "belfry/tests/contract/seen_device.h"
 #include "belfry/tests/optim/rule_variants.h"
 #include "belfry/towers/group.h"
 #include "kernel_lists.h"  // generated: kernel_lists(table)
@@ -46,57 +47,13 @@ struct Listed {
   }
 };
 
-// A CPU stream that notes what is launched on it.
-class NotingStream : public Stream {
- public:
-  NotingStream(Stream& stream, Kernels& seen) : stream_(stream), seen_(seen) {}
-  DeviceId device() const noexcept override { return stream_.device(); }
-  void* native() const noexcept override { return stream_.native(); }
-  void record(Event& event) override { stream_.record(event); }
-  void wait(const Event& event) override { stream_.wait(event); }
-  void copy(void* to, const void* from, std::size_t n) override { stream_.copy(to, from, n); }
-  void fill(void* to, int byte, std::size_t n) override { stream_.fill(to, byte, n); }
-  void launch(const KernelCall& call) override {
-    seen_[call.name] = {call.rows, call.functor_bytes};
-    stream_.launch(call);
-  }
-  void synchronize() override { stream_.synchronize(); }
-  void host_access(const Touches& touches) override { stream_.host_access(touches); }
-  void begin_capture() override { stream_.begin_capture(); }
-  std::unique_ptr<Graph> end_capture() override { return stream_.end_capture(); }
-  void replay(Graph& graph) override { stream_.replay(graph); }
-
- protected:
-  void submit(const Touches& touches, Task task) override {
-    stream_.run(touches, [task] { task.invoke(task.object); });  // at once: the device is in place
-  }
-
- private:
-  Stream& stream_;
-  Kernels& seen_;
-};
-
-class NotingDevice : public Device {
+// Devices that note what is launched on them.
+class NotingDevice : public contract::SeenDevice {
  public:
   NotingDevice(int index, Kernels& seen)
-      : device_(make_cpu_device(index, 1, Executor::in_place)), seen_(seen) {
-    main_ = std::make_unique<NotingStream>(device_->main(), seen_);
-  }
-  DeviceId id() const noexcept override { return device_->id(); }
-  std::unique_ptr<Stream> stream(int priority) override { return device_->stream(priority); }
-  std::unique_ptr<Event> event(bool external) override { return device_->event(external); }
-  Arena& arena(MemoryKind kind) override { return device_->arena(kind); }
-  Stream& main() override { return *main_; }
-  int threads() const noexcept override { return 1; }
-  void set_threads(int) override {}
-  bool host_memory() const noexcept override { return true; }
-  void synchronize() override { device_->synchronize(); }
-  void bind_thread() override { device_->bind_thread(); }
-
- private:
-  std::unique_ptr<Device> device_;
-  Kernels& seen_;
-  std::unique_ptr<NotingStream> main_;
+      : SeenDevice(index, [&seen](KernelCall& call) {
+          seen[call.name] = {call.rows, call.functor_bytes};
+        }) {}
 };
 
 class NotingPlatform : public Platform {
