@@ -103,7 +103,7 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   document.bind("loader", rest);
 }
 
-const std::vector<std::string> kRange{"first", "count"};
+const std::vector<std::string> kRange{"first", "count", "part"};  // of a file
 
 // Whether `table` names a file that [data] does not.
 bool names_other_files(const Document& document, const std::string& table, const Schema& keys) {

@@ -12,6 +12,8 @@
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/autodiff/ops/matrix/gemm_call.h"
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
+#include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
 #include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
@@ -171,6 +173,8 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   libraries.rows<ConvBackwardDataCall>();
   libraries.rows<ConvBackwardWeightsCall>();
   libraries.rows<ColumnSumCall<float>>();
+  libraries.rows<AttentionForward<float>>();
+  libraries.rows<AttentionBackward<float>>();
 
   Kernels seen;
   const Registry registry = builtin();
@@ -188,7 +192,10 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   }
   // Launched by the plug-in's library calls, on devices without host memory, between processes or
   // by recorded passes.
-  const std::set<std::string> elsewhere = {"check_labels",
+  const std::set<std::string> elsewhere = {"attention_key_backward_f32",
+                                           "attention_query_backward_f32",
+                                           "attention_query_f32",
+                                           "check_labels",
                                            "column_partials",
                                            "column_totals",
                                            "narrow_to_bf16",
