@@ -31,13 +31,13 @@ void check_fields(const Dataset& data, const std::string& table) {
 
 }  // namespace
 
-LossFn classifier_loss(std::int64_t ignore) {
+LossFn classifier_loss(std::int64_t ignore, double smoothing) {
   std::optional<std::int32_t> skipped;
   if (ignore != kNoLabel) skipped = static_cast<std::int32_t>(ignore);
-  return [skipped](Module& module, const Batch& batch, Step& step) {
+  return [skipped, smoothing](Module& module, const Batch& batch, Step& step) {
     const Tensor logits = static_cast<Classifier&>(module).forward(batch["image"]);
     step.report("accuracy", correct(logits, batch["label"], skipped));
-    return cross_entropy(logits, batch["label"], skipped);
+    return cross_entropy(logits, batch["label"], skipped, smoothing);
   };
 }
 
@@ -126,7 +126,8 @@ Trainer TrainSession::trainer(TrainerOptions options) {
   options.output = config_.output;
   options.config = config_.effective;
   options.fallback = config_.fallback;
-  Trainer out(*group_, *loader_, classifier_loss(config_.data.ignore), std::move(options));
+  Trainer out(*group_, *loader_, classifier_loss(config_.data.ignore, config_.label_smoothing),
+              std::move(options));
   for (const auto& hook : config_.hooks) out.add(hook);
   if (validation_) out.validation([this] { return evaluate_validation(); });
   return out;

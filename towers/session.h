@@ -47,7 +47,8 @@ class TrainSession {
   std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
 };
 
-// Cross-entropy and the figure "accuracy" of a Classifier on fields "image" and "label".
-LossFn classifier_loss(std::int64_t ignore = kNoLabel);
+// Cross-entropy and the figure "accuracy" of a Classifier on fields "image" and "label". Label
+// smoothing is for training: evaluation measures without.
+LossFn classifier_loss(std::int64_t ignore = kNoLabel, double smoothing = 0);
 
 }  // namespace belfry

@@ -83,6 +83,11 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 3600,
             .unit = "seconds",
             .help = "artificial delay of each exchange; for tests"})
+      .key("label_smoothing", c.label_smoothing,
+           {.min = 0,
+            .max = 1,
+            .exclusive_max = true,
+            .help = "share of the training target spread over all classes; evaluation has none"})
       .rule([&c] { return towers_fault(c.towers); })
       .rule([&c] { return device_fault(c); });
   document.bind("", top);
