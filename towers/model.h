@@ -13,6 +13,8 @@
 
 namespace belfry {
 
+class Document;
+
 // A classifier the command can train: images in, one logit a class out.
 class Classifier : public Module {
  public:
@@ -25,6 +27,8 @@ class ModelFactory {
  public:
   virtual ~ModelFactory() = default;
   virtual void declare(Schema& schema) = 0;
+  // Reads what a schema cannot say, after declare()'s keys; faults go to the document.
+  virtual void read(Document&, const Registry&) {}
   virtual std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const = 0;
 };
 

@@ -206,6 +206,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
     Schema keys;
     c.model->declare(keys);
     document.bind("model", keys);
+    c.model->read(document, registry);
   }
   c.data.name = document.peek_string("data", "name", "");
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
