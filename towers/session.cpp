@@ -39,13 +39,13 @@ void check_fields(const Dataset& data, const std::string& table, const std::stri
 
 }  // namespace
 
-LossFn classifier_loss(std::int64_t ignore, const std::string& field) {
+LossFn classifier_loss(std::int64_t ignore, const std::string& field, double smoothing) {
   std::optional<std::int32_t> skipped;
   if (ignore != kNoLabel) skipped = static_cast<std::int32_t>(ignore);
-  return [skipped, field](Module& module, const Batch& batch, Step& step) {
+  return [skipped, field, smoothing](Module& module, const Batch& batch, Step& step) {
     const Tensor logits = static_cast<Classifier&>(module).forward(batch[field]);
     step.report("accuracy", correct(logits, batch["label"], skipped));
-    return cross_entropy(logits, batch["label"], skipped);
+    return cross_entropy(logits, batch["label"], skipped, smoothing);
   };
 }
 
@@ -141,7 +141,10 @@ Trainer TrainSession::trainer(TrainerOptions options) {
   options.output = config_.output;
   options.config = config_.effective;
   options.fallback = config_.fallback;
-  Trainer out(*group_, *loader_, loss(config_.data), std::move(options));
+  Trainer out(
+      *group_, *loader_,
+      classifier_loss(config_.data.ignore, config_.model->input().field, config_.label_smoothing),
+      std::move(options));
   for (const auto& hook : config_.hooks) out.add(hook);
   if (validation_) out.validation([this] { return evaluate_validation(); });
   return out;

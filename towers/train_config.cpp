@@ -91,6 +91,11 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 3600,
             .unit = "seconds",
             .help = "artificial delay of each exchange; for tests"})
+      .key("label_smoothing", c.label_smoothing,
+           {.min = 0,
+            .max = 1,
+            .exclusive_max = true,
+            .help = "share of the training target spread over all classes; evaluation has none"})
       .rule([&c] { return towers_fault(c.towers); })
       .rule([&c] { return device_fault(c); });
   document.bind("", top);
@@ -209,6 +214,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
     Schema keys;
     c.model->declare(keys);
     document.bind("model", keys);
+    c.model->read(document, registry);
   }
   c.data.name = document.peek_string("data", "name", "");
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");

@@ -37,6 +37,7 @@ struct TrainConfig {
   std::int64_t check_replicas = 100;
   bool capture = false;
   std::int64_t check_capture = 100;
+  double label_smoothing = 0;
   LoaderOptions loader;
   std::string model_name;
   std::shared_ptr<ModelFactory> model;
