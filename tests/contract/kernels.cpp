@@ -5,12 +5,16 @@
 #include <set>
 
 #include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/image/conv2d_call.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/autodiff/ops/matrix/gemm_call.h"
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
+#include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
+#include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
 #include "belfry/tests/contract/seen_device.h"
@@ -72,6 +76,7 @@ class NotingPlatform : public Platform {
 
 struct Net : Module {
   Linear hidden{*this, "hidden", 12, 40, Activation::tanh};
+  BatchNorm norm{*this, "norm", 10};
   Linear head{*this, "head", 40, 5};
 };
 
@@ -86,7 +91,8 @@ void train(const std::shared_ptr<Platform>& platform, int towers, const Optimize
   Loader loader(context, memory_dataset(std::move(x), Shape{12}, std::move(y), 5),
                 {.batch = 12, .epochs = 9});
   const auto loss = [](Net& net, const Batch& b, Step&) {
-    return cross_entropy(net.head(net.hidden(b["image"])), b["label"]);
+    const Tensor normed = net.norm(reshape(net.hidden(b["image"]), {b.rows, 4, 10}));
+    return cross_entropy(net.head(reshape(normed, {b.rows, 40})), b["label"]);
   };
   Batch batch;
   for (int k = 0; k < 2 && loader.next(batch); ++k) group.step(batch, loss);
@@ -167,6 +173,8 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   libraries.rows<ConvBackwardDataCall>();
   libraries.rows<ConvBackwardWeightsCall>();
   libraries.rows<ColumnSumCall<float>>();
+  libraries.rows<AttentionForward<float>>();
+  libraries.rows<AttentionBackward<float>>();
 
   Kernels seen;
   const Registry registry = builtin();
@@ -184,7 +192,10 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   }
   // Launched by the plug-in's library calls, on devices without host memory, between processes or
   // by recorded passes.
-  const std::set<std::string> elsewhere = {"check_labels",
+  const std::set<std::string> elsewhere = {"attention_key_backward_f32",
+                                           "attention_query_backward_f32",
+                                           "attention_query_f32",
+                                           "check_labels",
                                            "column_partials",
                                            "column_totals",
                                            "narrow_to_bf16",
