@@ -117,7 +117,7 @@ ReadBatch BatchReader::read(ReadControl& control) {
     return {};
   }
   try {
-    dataset_->read(wanted, buffer->blocks());
+    dataset_->read_epoch(wanted, {context_.seed(), epoch, options_.shuffle}, buffer->blocks());
     options_.augment.apply(dataset_->fields(), context_.seed(), epoch, wanted, buffer->blocks());
   } catch (...) {
     if (control.leave()) throw;

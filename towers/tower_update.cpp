@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <utility>
 
 #include "belfry/core/error.h"
@@ -27,7 +26,6 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   HostPart part = new_part(in, shard);
   const LeafPlan& leaves = shared_.plan.leaves;
   Unit last;
-  std::unique_ptr<UseArena> memory;
   units_ = static_cast<int>(micro_batches(shard.rows).size());
   leaves_.clear();
   stack_ = LeafStack();
@@ -40,7 +38,6 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   try {
     if (shared_.options.capture && in.kind == UpdateInput::Kind::train && shard.rows > 0)
       recorder_.choose(in.update, shard, in.rows, shared_.options.check_capture);
-    memory = recorder_.memory();
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
     else

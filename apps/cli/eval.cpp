@@ -6,8 +6,10 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
+#include "belfry/apps/cli/sample_internal.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
+#include "belfry/towers/loss_text.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -17,59 +19,76 @@ struct EvalArguments {
   ConfigArguments config;
   std::string checkpoint, predictions;
   bool ema = false;
+  SampleArguments sample;
 };
 
-// One evaluation of rows [first, first + count): their logits and labels, in order.
-struct RowsOut {
-  std::vector<double> logits, labels;
+// Of one label: what it is, the class the model predicts, and that class's softmax probability.
+struct Prediction {
+  double label;
+  std::int64_t predicted;
+  double probability;
 };
 
-RowsOut logits_of(TrainSession& session, std::int64_t first, std::int64_t count, bool ema) {
-  const std::int64_t classes = session.data().classes();
-  RowsOut out{std::vector<double>(static_cast<std::size_t>(count * classes)),
-              std::vector<double>(static_cast<std::size_t>(count))};
+Prediction predicted(double label, std::span<const double> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double z : logits) total += std::exp(z - *best);
+  return {label, best - logits.begin(), 1 / total};
+}
+
+// A row has one label, or one a position.
+std::int64_t labels_of(const Dataset& data) {
+  for (const Field& f : data.fields())
+    if (f.name == "label") return f.shape.size();
+  return 1;
+}
+
+// Those of rows [first, first + count), in order, by one evaluation.
+std::vector<Prediction> predictions_of(TrainSession& session, std::int64_t first,
+                                       std::int64_t count, bool ema) {
+  const std::int64_t each = labels_of(*session.test_data());
+  std::vector<Prediction> out(static_cast<std::size_t>(count * each));
   Loader loader(session.context(), subset(session.test_data(), first, count),
                 {.batch = count, .shuffle = false, .prefetch = 0});
-  const LossFn loss = classifier_loss(session.config().test->ignore);
+  const LossFn loss = session.loss(*session.config().test);
+  const std::string field = session.config().model->input().field;
   session.group().evaluate(
       loader,
       [&](Module& module, const Batch& rows, Step& step) {
-        const auto logits = static_cast<Classifier&>(module).forward(rows["image"]).to_vector();
-        const auto labels = rows["label"].to_vector();
-        std::copy(logits.begin(), logits.end(),
-                  out.logits.begin() + rows.first_row * classes);  // towers write apart
-        std::copy(labels.begin(), labels.end(), out.labels.begin() + rows.first_row);
+        const Tensor y = static_cast<Classifier&>(module).forward(rows[field]);
+        const auto logits = y.to_vector(), labels = rows["label"].to_vector();
+        const auto classes = static_cast<std::size_t>(y.shape()[-1]);
+        const auto start = static_cast<std::size_t>(rows.first_row * each);  // towers write apart
+        for (std::size_t i = 0; i < labels.size(); ++i)
+          out[start + i] = predicted(labels[i], std::span(logits).subspan(i * classes, classes));
         return loss(module, rows, step);
       },
       ema);
   return out;
 }
 
-// Row, label, predicted class and its softmax probability.
-std::string prediction_line(std::int64_t row, double label, std::span<const double> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (const double z : logits) total += std::exp(z - *best);
-  return fmt::format("{},{},{},{:.6f}\n", row, static_cast<std::int64_t>(label),
-                     best - logits.begin(), 1 / total);
-}
-
 std::string predictions(TrainSession& session, bool ema) {
-  constexpr std::int64_t kRows = 1024;
-  const std::int64_t rows = session.test_data()->rows();
-  const auto classes = static_cast<std::size_t>(session.data().classes());
-  std::string out = "row,label,prediction,probability\n";
-  for (std::int64_t first = 0; first < rows; first += kRows) {
-    const std::int64_t count = std::min(kRows, rows - first);
-    const RowsOut part = logits_of(session, first, count, ema);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-      out += prediction_line(first + static_cast<std::int64_t>(i), part.labels[i],
-                             std::span(part.logits).subspan(i * classes, classes));
+  const std::int64_t rows = session.test_data()->rows(), each = labels_of(*session.test_data());
+  const std::int64_t most = std::max<std::int64_t>(1, 1024 / each);
+  std::string out = each == 1 ? "row,label,prediction,probability\n"
+                              : "row,position,label,prediction,probability\n";
+  for (std::int64_t first = 0; first < rows; first += most) {
+    const auto part = predictions_of(session, first, std::min(most, rows - first), ema);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      out += std::to_string(first + at / each) + ",";
+      if (each != 1) out += std::to_string(at % each) + ",";
+      out += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(part[i].label),
+                         part[i].predicted, part[i].probability);
+    }
   }
   return out;
 }
 
 int eval(CliContext& outer, const EvalArguments& arguments) {
+  arguments.sample.check();
+  if (arguments.sample.wanted() && !arguments.predictions.empty())
+    throw ConfigError("--sample and --predictions are two commands");
   TrainConfig config = arguments.config.load(outer.registry);
   const OutputFile file("--predictions", arguments.predictions, arguments.config.inputs(config));
   const CliContext context = beside(outer, file.to_stdout());
@@ -82,6 +101,8 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
                                 .found = "no output folder in the config",
                                 .fix = "give --checkpoint PATH"});
   require_path(where);
+  if (arguments.sample.wanted())
+    return sample(outer, std::move(config), where, arguments.ema, arguments.sample);
   const bool fallback = config.fallback;
   TrainSession session(std::move(config), context.log);
   session.test_data();
@@ -89,8 +110,8 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
   const Manifest saved =
       Checkpoint(path, session.group()).load({.optimizer = false, .ema = arguments.ema});
   const EvalReport report = session.evaluate_test(arguments.ema);
-  std::string text =
-      fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);
+  std::string text = fmt::format("{} at update {}: {}", path, saved.clocks.update,
+                                 loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
   if (file.wanted()) {
@@ -112,6 +133,7 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
   command->add_option("--predictions", arguments->predictions,
                       "CSV file of row, label, prediction, probability; -: stdout");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
+  arguments->sample.declare(*command);
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });
 }
 

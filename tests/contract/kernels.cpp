@@ -12,6 +12,8 @@
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/autodiff/ops/matrix/gemm_call.h"
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
+#include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
 #include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
@@ -171,6 +173,8 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   libraries.rows<ConvBackwardDataCall>();
   libraries.rows<ConvBackwardWeightsCall>();
   libraries.rows<ColumnSumCall<float>>();
+  libraries.rows<AttentionForward<float>>();
+  libraries.rows<AttentionBackward<float>>();
 
   Kernels seen;
   const Registry registry = builtin();
@@ -186,8 +190,12 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
     CHECK(where.at(name) == kernel);
     CHECK(listed.kernels.count(name) == (library ? 0 : 1));
   }
-  // Launched by the plug-in's library calls, on devices without host memory or between processes.
-  const std::set<std::string> elsewhere = {"check_labels",
+  // Launched by the plug-in's library calls, on devices without host memory, between processes or
+  // by recorded passes.
+  const std::set<std::string> elsewhere = {"attention_key_backward_f32",
+                                           "attention_query_backward_f32",
+                                           "attention_query_f32",
+                                           "check_labels",
                                            "column_partials",
                                            "column_totals",
                                            "narrow_to_bf16",
@@ -195,6 +203,7 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
                                            "plain_conv_backward_weights_f32",
                                            "plain_conv_forward_f32",
                                            "reduce_members",
+                                           "set_numbers",
                                            "widen_from_bf16"};
   for (const auto& [name, kernel] : listed.kernels) {
     INFO(name);
