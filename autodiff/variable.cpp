@@ -13,7 +13,7 @@ namespace belfry {
 Variable::Variable(Module& parent, const std::string& name, const Shape& shape, Init init)
     : name_(parent.path().empty() ? name : parent.path() + "." + name), shape_(shape), init_(init) {
   parent.claim(name);
-  parent.parts_.push_back({this, nullptr});
+  parent.parts_.push_back({this, nullptr, nullptr});
 }
 
 Variable::~Variable() = default;

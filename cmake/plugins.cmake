@@ -44,6 +44,7 @@ function(belfry_plugins kind layer pattern)
 endfunction()
 
 belfry_plugins(op autodiff "ops/*/*.cpp")
+belfry_plugins(layer autodiff "layers/*.cpp")
 belfry_plugins(transport allreduce "transports/*/*.cpp" OWN_FOLDER)
 belfry_plugins(dataset data "datasets/*/*.cpp" OWN_FOLDER)
 belfry_plugins(rule optim "rules/*.cpp")

@@ -53,7 +53,14 @@ ConfigValue convert(const toml::node& node, const std::string& file) {
     for (const toml::node& item : *a) list.push_back(convert(item, file));
     out.data = std::move(list);
   } else {
-    out.data = ConfigValue::Other{type_name(node.type())};
+    ConfigValue::Other other{type_name(node.type()), {}};
+    if (const auto* table = node.as_table())
+      for (const auto& [key, inner] : *table) {
+        ConfigValue value = convert(inner, file);
+        value.place = place_of(key.source(), file);
+        other.keys.push_back({std::string(key.str()), std::move(value)});
+      }
+    out.data = std::move(other);
   }
   return out;
 }
@@ -103,6 +110,8 @@ void forget_place(ConfigValue& value) {
   value.place = {"--set", 0, 0};
   if (auto* list = std::get_if<std::vector<ConfigValue>>(&value.data))
     for (ConfigValue& item : *list) forget_place(item);
+  if (auto* other = std::get_if<ConfigValue::Other>(&value.data))
+    for (ConfigEntry& entry : other->keys) forget_place(entry.value);
 }
 
 // The value of "--set key=text": TOML where it is TOML, else the text itself as a string. What

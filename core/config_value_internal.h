@@ -19,13 +19,21 @@ struct ConfigPlace {
   std::int64_t column = 0;
 };
 
+struct ConfigEntry;
+
 // A parsed TOML value, so that toml++ stays in one .cpp.
 struct ConfigValue {
   struct Other {
-    std::string type;  // "date", "time": nothing that Belfry takes
+    std::string type;               // "date", "time": nothing that Belfry takes; "table"
+    std::vector<ConfigEntry> keys;  // of a table in a list
   };
   std::variant<bool, std::int64_t, double, std::string, std::vector<ConfigValue>, Other> data;
   ConfigPlace place;
+};
+
+struct ConfigEntry {
+  std::string key;
+  ConfigValue value;
 };
 
 // "float 8.0", "string \"8\"": for "found ..." in messages.

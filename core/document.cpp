@@ -126,6 +126,8 @@ struct Document::Impl {
 
   const ConfigValue* find(const std::string& table, const std::string& key) const;
   ConfigPlace place_of_table(const std::string& table) const;
+  ConfigPlace place_of(const std::string& table, const std::string& key) const;
+  bool add_item(const std::string& name, const ConfigValue& item);
   void add_fault(ErrorText fault);
   void mark_bound(const std::string& table);
   std::optional<BoundKey> fill(const std::string& table, const Key& key);
@@ -148,6 +150,35 @@ const ConfigValue* Document::Impl::find(const std::string& table, const std::str
 ConfigPlace Document::Impl::place_of_table(const std::string& table) const {
   const auto t = tables.find(table);
   return t == tables.end() || table.empty() ? ConfigPlace{file, 0, 0} : t->second.place;
+}
+
+ConfigPlace Document::Impl::place_of(const std::string& table, const std::string& key) const {
+  const ConfigValue* value = find(table, key);
+  return value != nullptr ? value->place : place_of_table(table);
+}
+
+// Makes the table `name` of one item of a list; keys that --set gave it stay. False with a fault.
+bool Document::Impl::add_item(const std::string& name, const ConfigValue& item) {
+  const auto* word = std::get_if<std::string>(&item.data);
+  const auto* other = std::get_if<ConfigValue::Other>(&item.data);
+  if (word == nullptr && (other == nullptr || other->type != "table")) {
+    add_fault(at_place(
+        item.place,
+        {.what = "key " + bare(name), .found = found_text(item), .expected = "a table or a name"}));
+    return false;
+  }
+  ConfigTable& table = tables[name];
+  table.place = item.place;
+  if (word != nullptr) table.keys.emplace("name", item);
+  if (other == nullptr) return true;
+  for (const ConfigEntry& entry : other->keys) {
+    const auto* inner = std::get_if<ConfigValue::Other>(&entry.value.data);
+    if (inner != nullptr && inner->type == "table")
+      add_item(join_key(name, entry.key), entry.value);
+    else
+      table.keys.emplace(entry.key, entry.value);
+  }
+  return true;
 }
 
 void Document::Impl::add_fault(ErrorText fault) {
@@ -358,6 +389,31 @@ std::string Document::peek_string(const std::string& table, const std::string& k
   return out;
 }
 
+std::vector<std::string> Document::items(const std::string& table, const std::string& key) {
+  impl_->mark_bound(table);
+  std::vector<std::string> out;
+  const auto name = [&] { return join_key(table, key) + "." + std::to_string(out.size()); };
+  if (const ConfigValue* value = impl_->find(table, key)) {
+    const ConfigValue list = *value;
+    impl_->tables[table].keys.erase(key);
+    if (const auto* items = std::get_if<std::vector<ConfigValue>>(&list.data)) {
+      for (const ConfigValue& item : *items)
+        if (impl_->add_item(name(), item)) out.push_back(name());
+    } else {
+      impl_->add_fault(at_place(list.place, {.what = "key " + bare(join_key(table, key)),
+                                             .found = found_text(list),
+                                             .expected = "a list of tables and names"}));
+    }
+    return out;
+  }
+  while (impl_->tables.contains(name())) out.push_back(name());
+  return out;
+}
+
+ErrorText Document::placed(const std::string& table, const std::string& key, ErrorText text) const {
+  return at_place(impl_->place_of(table, key), std::move(text));
+}
+
 void Document::bind(const std::string& table, const Schema& schema) {
   impl_->mark_bound(table);
   const std::size_t before = impl_->faults.size();
@@ -374,8 +430,7 @@ void Document::bind(const std::string& table, const Schema& schema) {
 }
 
 void Document::fault(const std::string& table, const std::string& key, const std::string& what) {
-  const ConfigValue* value = impl_->find(table, key);
-  impl_->add_fault(at_place(value ? value->place : impl_->place_of_table(table),
+  impl_->add_fault(at_place(impl_->place_of(table, key),
                             {.what = "key " + bare(join_key(table, key)) + ": " + what}));
 }
 

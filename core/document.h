@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "belfry/core/error.h"
 #include "belfry/core/schema.h"
 
 namespace belfry {
@@ -34,6 +35,12 @@ class Document {
   // This is how a plug-in's name is read before its schema is known.
   std::string peek_string(const std::string& table, const std::string& key,
                           const std::string& fallback);
+  // The tables "table.key.0", "table.key.1", ... that a list of tables stands for, be it written as
+  // `key = [{...}, "x"]`, as [[table.key]] or as those tables; the string "x" is {name = "x"}. The
+  // list's own key is known from then on; items of other types become faults.
+  std::vector<std::string> items(const std::string& table, const std::string& key);
+  // `text` with the place of `table.key`, or of the table where the key is not given.
+  ErrorText placed(const std::string& table, const std::string& key, ErrorText text) const;
   // Fills the schema's targets from `table`, checks them and then the rules, and keeps no pointer
   // to them. A key's type is strict (8.0 is no integer, "8" no number) but an integer may stand for
   // a float. Faults leave the default in place; unknown keys become faults. Binding one table

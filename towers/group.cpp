@@ -146,6 +146,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
   background = std::make_unique<BackgroundTask>(context);
   context.logger().info("{}", transport->describe());
+  log_states();
   initialize();
 }
 

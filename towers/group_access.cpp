@@ -147,6 +147,7 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
   for (std::size_t k = 0; k < names.size(); ++k)
     append(names[k], FlatArray::state, static_cast<int>(k));
   if (i.shared.plan.ema) append("ema", FlatArray::ema, 0);
+  for (GroupArray& a : i.states()) out.push_back(std::move(a));
   return out;
 }
 
@@ -176,7 +177,9 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
                     .found = "no such state in rule " + optimizer().rule->name()});
     return targets.emplace(kind, Target{what, k, i.whole(what, k)}).first->second;
   };
+  const std::vector<float> states = i.with_states(arrays);
   for (const GroupArray& a : arrays) {
+    if (a.kind == kStateKind) continue;
     Target& t = target(a.kind);
     const int v = index().find(a.variable);
     if (v < 0)
@@ -202,6 +205,8 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
               target("ema").flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
   }
   for (auto& [kind, t] : targets) i.set_whole(t.what, t.k, t.flat);  // only now: all or nothing
+  for (auto& t : i.towers)
+    if (!states.empty()) t->states()->write(states);
 }
 
 GroupClocks TowerGroupBase::clocks() const {
@@ -232,7 +237,9 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
 
 std::string TowerGroupBase::parameter_hash() {
   Checksum sum;
-  for (const GroupArray& a : impl_->cut("parameter", impl_->whole(FlatArray::parameter, 0))) {
+  std::vector<GroupArray> arrays = impl_->cut("parameter", impl_->whole(FlatArray::parameter, 0));
+  for (GroupArray& a : impl_->states()) arrays.push_back(std::move(a));
+  for (const GroupArray& a : arrays) {
     const std::string head = a.variable + a.shape.text();
     sum.update(std::as_bytes(std::span(head)));
     sum.update(std::as_bytes(std::span(a.values)));

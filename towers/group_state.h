@@ -31,7 +31,11 @@ struct GroupOptions {
   std::size_t first_bucket_bytes = std::size_t{1} << 20, bucket_bytes = std::size_t{25} << 20;
 };
 
-// One flat array of a group, cut into variables: "parameter", "ema" or an optimizer state's name.
+// The kind of arrays that modules keep as ModuleState.
+inline constexpr const char* kStateKind = "state";
+
+// One flat array of a group, cut into variables: "parameter", "ema" or an optimizer state's name;
+// or one of the modules' states under its own name, kStateKind.
 struct GroupArray {
   std::string kind;
   std::string variable;

@@ -13,6 +13,8 @@
 
 namespace belfry {
 
+class Document;
+
 // A classifier the command can train: a batch of the data's input field in, e.g. images, and one
 // logit a class out for each label: [rows, classes], or [rows, positions, classes] for a model of
 // token sequences.
@@ -34,6 +36,8 @@ class ModelFactory {
   virtual ~ModelFactory() = default;
   virtual void declare(Schema& schema) = 0;
   virtual ModelInput input() const { return {}; }
+  // Reads what a schema cannot say, after declare()'s keys; faults go to the document.
+  virtual void read(Document&, const Registry&) {}
   virtual std::unique_ptr<Classifier> build(const Shape& row, std::int64_t classes) const = 0;
 };
 

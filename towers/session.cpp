@@ -39,13 +39,13 @@ void check_fields(const Dataset& data, const std::string& table, const std::stri
 
 }  // namespace
 
-LossFn classifier_loss(std::int64_t ignore, const std::string& field) {
+LossFn classifier_loss(std::int64_t ignore, const std::string& field, double smoothing) {
   std::optional<std::int32_t> skipped;
   if (ignore != kNoLabel) skipped = static_cast<std::int32_t>(ignore);
-  return [skipped, field](Module& module, const Batch& batch, Step& step) {
+  return [skipped, field, smoothing](Module& module, const Batch& batch, Step& step) {
     const Tensor logits = static_cast<Classifier&>(module).forward(batch[field]);
     step.report("accuracy", correct(logits, batch["label"], skipped));
-    return cross_entropy(logits, batch["label"], skipped);
+    return cross_entropy(logits, batch["label"], skipped, smoothing);
   };
 }
 
@@ -75,6 +75,8 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   options.timeout_seconds = config_.timeout_seconds;
   options.exchange_delay = config_.exchange_delay;
   options.check_replicas = config_.check_replicas;
+  options.capture = config_.capture;
+  options.check_capture = config_.check_capture;
   options.log_placement = session.log_placement;
   plan_ = plan_memory(*model->build(row, classes), config_.optimizer, context_->towers(),
                       possible_variables(*context_, options.variables));
@@ -139,7 +141,10 @@ Trainer TrainSession::trainer(TrainerOptions options) {
   options.output = config_.output;
   options.config = config_.effective;
   options.fallback = config_.fallback;
-  Trainer out(*group_, *loader_, loss(config_.data), std::move(options));
+  Trainer out(
+      *group_, *loader_,
+      classifier_loss(config_.data.ignore, config_.model->input().field, config_.label_smoothing),
+      std::move(options));
   for (const auto& hook : config_.hooks) out.add(hook);
   if (validation_) out.validation([this] { return evaluate_validation(); });
   return out;

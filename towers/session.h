@@ -49,7 +49,9 @@ class TrainSession {
   std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
 };
 
-// Cross-entropy and the figure "accuracy" of a Classifier on fields `field` and "label".
-LossFn classifier_loss(std::int64_t ignore = kNoLabel, const std::string& field = "image");
+// Cross-entropy and the figure "accuracy" of a Classifier on fields `field` and "label". Label
+// smoothing is for training: evaluation measures without.
+LossFn classifier_loss(std::int64_t ignore = kNoLabel, const std::string& field = "image",
+                       double smoothing = 0);
 
 }  // namespace belfry

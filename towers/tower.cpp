@@ -33,6 +33,9 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
   if (shared_.plan.unit_squares && !shared_.plan.leaves.strict)
     unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared_.plan.index.elements())},
                                    DType::f32, device_);
+  if (std::vector<ModuleState*> states = module_->states(); !states.empty())
+    states_ = std::make_unique<StateExchange>(std::move(states), shared.plan.leaves, device_,
+                                              transport.communicator(index));
   bind(mover_->parameters());
   device_.synchronize();
 }
@@ -71,6 +74,7 @@ Batch Tower::on_device(const Batch& batch) const {
 Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
+  if (states_) states_->start_unit();
   const Batch batch = on_device(rows);
   const PassNumbers* numbers = recorder_.numbers();
   const Scope scope({unit.tape.get(), true, shared_.context->seed(),
@@ -147,6 +151,7 @@ void Tower::add_unit(const Unit& unit, DevicePart* part, bool first) {
   launch_elements(device_.main(), 1,
                   AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
                           outcome_.fault(), part, first});
+  if (states_) states_->end_unit(stack_.size(), first, unit.loss.weight.data<float>());
 }
 
 void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "belfry/allreduce/fold.h"
+#include "belfry/allreduce/state_exchange.h"
 #include "belfry/towers/engine_internal.h"
 #include "belfry/towers/recorder_internal.h"
 #include "belfry/towers/update_tables_internal.h"
@@ -27,12 +28,12 @@ class Tower {
                          double& loss);
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
   void require_labels() { outcome_.require_labels(); }  // of evaluate()
-
   void drain() noexcept;  // runs what is still queued after an error: memory is about to go
   // Points the variables at `flat` (this tower's parameters, or a copy for evaluation).
   void bind(float* flat);
   Module& module() { return *module_; }
   Mover& mover() { return *mover_; }
+  StateExchange* states() { return states_.get(); }  // null for a model without
   Device& device() { return device_; }
   UpdateTables& tables() { return tables_; }
 
@@ -76,8 +77,7 @@ class Tower {
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
   void average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
                const std::vector<char>& takes_part, Unit& last, TowerResult& out);
-  // The segments of some blocks, and the elements they cover.
-  struct Rows {
+  struct Rows {  // the segments of some blocks, and the elements they cover
     std::size_t begin, end, first, size;
   };
   Rows rows_of(const Work& work) const;
@@ -89,13 +89,13 @@ class Tower {
   void conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out);
   void note_outcome(TowerResult& out);
   void find_bad(TowerResult& out);
-
   const EngineShared& shared_;
   int index_;
   Device& device_;
   Control& control_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<Mover> mover_;
+  std::unique_ptr<StateExchange> states_;
   std::vector<Variable*> variables_;  // flat order
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares

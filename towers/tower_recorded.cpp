@@ -19,6 +19,7 @@ void Tower::forward_all(const UpdateInput& in, const Batch& shard, const LossFn&
     return;
   }
   recorder_.begin();
+  const auto memory = recorder_.memory();
   const Batch& rows = recorder_.keeps() ? recorder_.pass().inputs : shard;
   if (shared_.plan.leaves.strict)
     run_leaves(in, rows, fn, part, last);
@@ -43,7 +44,10 @@ void Tower::backward_all(const UpdateInput& in, const Batch& shard, const LossFn
   }
   if (recorder_.way() == Recorder::Way::replay) return replay();
   if (recorder_.capturing()) recorder_.pass().buckets.clear();
-  run_last(last, out);
+  {
+    const auto memory = recorder_.memory();  // of this pass only: the exchange may take its own
+    run_last(last, out);
+  }
   if (!recorder_.capturing()) return;
   RecordedPass& pass = recorder_.pass();
   pass.present = out.decision.present;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <utility>
 
 #include "belfry/core/error.h"
@@ -27,19 +26,18 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   HostPart part = new_part(in, shard);
   const LeafPlan& leaves = shared_.plan.leaves;
   Unit last;
-  std::unique_ptr<UseArena> memory;
   units_ = static_cast<int>(micro_batches(shard.rows).size());
   leaves_.clear();
   stack_ = LeafStack();
   weights_.clear();
   summed_ = judged_ = filled_ = false;
   outcome_.start();
+  if (states_ && in.kind != UpdateInput::Kind::apply) states_->start();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
   recorder_.leave();
   try {
     if (shared_.options.capture && in.kind == UpdateInput::Kind::train && shard.rows > 0)
       recorder_.choose(in.update, shard, in.rows, shared_.options.check_capture);
-    memory = recorder_.memory();
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
     else
@@ -123,6 +121,7 @@ void Tower::average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
   }
   if (held_) control_.barrier();
   finish_buckets();
+  if (states_ && in.kind != UpdateInput::Kind::average_only) states_->exchange(in.update);
   const double backward_end = now();
   out.forward_backward = backward_end;
   Work work;
@@ -189,6 +188,7 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     fill_scalars();  // in the fused way a tower without work still counts the step
     Work work;
     while (!fused && mover_->next_update(work)) apply(work);
+    if (states_) states_->apply(outcome_.verdict());
   }
   outcome_.send();
   mover_->finish(updates);
@@ -249,6 +249,8 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   std::vector<char> present(variables_.size(), 0);
   reset_sinks(mover_->gradient());
   outcome_.start();
+  stack_ = LeafStack();
+  if (states_) states_->start();  // what the units contribute stays for an apply()
   recorder_.leave();
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);

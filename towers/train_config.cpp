@@ -78,11 +78,24 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 1e9,
             .unit = "updates",
             .help = "with replicated variables: updates between comparisons of them; 0: none"})
+      .key("capture", c.capture,
+           {.help = "record forward and backward once for each kind of shard and replay them"})
+      .key("check_capture", c.check_capture,
+           {.min = 0,
+            .max = 1e9,
+            .unit = "updates",
+            .help = "with capture: updates after which a step is recorded anew and must have the "
+                    "same ops; 0: never"})
       .key("exchange_delay_seconds", c.exchange_delay,
            {.min = 0,
             .max = 3600,
             .unit = "seconds",
             .help = "artificial delay of each exchange; for tests"})
+      .key("label_smoothing", c.label_smoothing,
+           {.min = 0,
+            .max = 1,
+            .exclusive_max = true,
+            .help = "share of the training target spread over all classes; evaluation has none"})
       .rule([&c] { return towers_fault(c.towers); })
       .rule([&c] { return device_fault(c); });
   document.bind("", top);
@@ -201,11 +214,15 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
     Schema keys;
     c.model->declare(keys);
     document.bind("model", keys);
+    c.model->read(document, registry);
   }
   c.data.name = document.peek_string("data", "name", "");
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
   if (c.data.factory) {
     bind_source(document, "data", c.data);
+    Schema augment;
+    c.loader.augment.declare(augment);
+    document.bind("data", augment);
     c.validation = extra_source(document, registry, "validation", c.data.name);
     c.test = extra_source(document, registry, "test", c.data.name);
   }

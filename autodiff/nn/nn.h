@@ -2,6 +2,7 @@
 // Every layer.
 #pragma once
 #include "belfry/autodiff/nn/attention.h"
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/block.h"
 #include "belfry/autodiff/nn/conv2d.h"
 #include "belfry/autodiff/nn/dropout.h"

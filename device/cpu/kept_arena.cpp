@@ -2,10 +2,12 @@
 #include "belfry/device/kept_arena.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include "belfry/device/cpu/arena_internal.h"
 
 namespace belfry {
 namespace {
@@ -14,35 +16,32 @@ class KeptArena : public Arena {
  public:
   explicit KeptArena(Arena& from) : from_(from) {}
   ~KeptArena() override {
-    for (const auto& [size, p] : free_) from_.give_back(p, size);
+    for (const auto& [size, blocks] : free_)
+      for (void* p : blocks) from_.give_back(p, size);
   }
 
-  // The smallest free block of which at most a fifth is wasted: a pass with fewer rows finds those
-  // of the full ones, and a repeated pass its own.
+  // By rounded size only: then a pass that is repeated never needs more than the first time.
   void* take(std::size_t bytes) override {
-    const std::size_t wanted = std::max<std::size_t>(bytes, 64);
+    const std::size_t size = rounded(bytes);
     const std::lock_guard lock(mutex_);
-    const auto found = free_.lower_bound(wanted);
     void* p = nullptr;
-    if (found != free_.end() && found->first <= wanted + wanted / 4) {
-      p = found->second;
-      free_.erase(found);
+    if (auto& blocks = free_[size]; !blocks.empty()) {
+      p = blocks.back();
+      blocks.pop_back();
     } else {
-      p = from_.take(wanted);
-      sizes_[p] = wanted;
-      stats_.reserved_bytes += wanted;
+      p = from_.take(size);
+      stats_.reserved_bytes += size;
       ++stats_.system_requests;
     }
-    stats_.live_bytes += sizes_[p];
+    stats_.live_bytes += size;
     stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
     return p;
   }
 
-  void give_back(void* p, std::size_t) noexcept override {
+  void give_back(void* p, std::size_t bytes) noexcept override {
     const std::lock_guard lock(mutex_);
-    const std::size_t size = sizes_.find(p)->second;
-    free_.emplace(size, p);
-    stats_.live_bytes -= size;
+    free_[rounded(bytes)].push_back(p);
+    stats_.live_bytes -= rounded(bytes);
   }
 
   ArenaStats stats() const override {
@@ -53,8 +52,7 @@ class KeptArena : public Arena {
  private:
   Arena& from_;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, std::size_t> sizes_;  // of all blocks
-  std::multimap<std::size_t, void*> free_;
+  std::unordered_map<std::size_t, std::vector<void*>> free_;
   ArenaStats stats_;
 };
 

@@ -39,6 +39,14 @@ bool CpuEvent::done() const { return recorded(); }
 
 void CpuEvent::wait_host() const { require_recorded(); }
 
+void Stream::require_running(const char* what) const {
+  if (capturing())
+    throw DeviceError(ErrorText{.what = std::string(what) + " while a step is recorded",
+                                .found = "the host would wait for what does not run yet",
+                                .fix = "make constant tensors before the step and read results "
+                                       "after it, or train without capture"});
+}
+
 void CpuStream::copy(void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) return;
   run(Touches().reads(src, bytes).writes(dst, bytes), [=] { std::memmove(dst, src, bytes); });
@@ -70,13 +78,6 @@ void CpuStream::capture_wait(const CpuEvent& event) {
   if (!event.external()) event.require_recorded();
   run({}, [] {});
   graph_->tasks.back().waits = &event;
-}
-
-void CpuStream::require_running(const char* call) const {
-  if (graph_ != nullptr)
-    throw DeviceError(ErrorText{.what = std::string(call) + " while a step is recorded",
-                                .found = "the host wants what has not been computed",
-                                .fix = "read tensors after the step, or train without capture"});
 }
 
 bool CpuStream::captured(const Touches& touches, const Task& task) {

@@ -50,17 +50,16 @@ class CpuStream : public Stream {
   void* native() const noexcept override { return nullptr; }
   void copy(void* dst, const void* src, std::size_t bytes) override;
   void fill(void* dst, int byte, std::size_t bytes) override;
+  bool capturing() const noexcept override { return graph_ != nullptr; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
 
  protected:
   void capture_record(CpuEvent& event);
   void capture_wait(const CpuEvent& event);
-  void require_running(const char* call) const;  // DeviceError while the stream captures
   // True when capturing: the task went into the graph instead.
   bool captured(const Touches& touches, const Task& task);
   static void run_kernel(const KernelCall& call, int threads);
-  bool capturing() const noexcept { return graph_ != nullptr; }
   int threads() const noexcept { return threads_; }
 
  private:

@@ -57,7 +57,7 @@ TEST_CASE("every config is valid") {
     CHECK(result.code == 0);
     ++count;
   }
-  CHECK(count >= 5);
+  CHECK(count >= 6);
 }
 
 TEST_CASE("MNIST: softmax reaches 0.915 and mlp 0.975 on the test set", "[slow]") {
@@ -77,6 +77,13 @@ TEST_CASE("digits: mlp reaches 0.96 on the test set, from CSV", "[slow]") {
              test = real_data("digits8x8/digits.csv.gz");
   if (train && test)
     CHECK(test_accuracy("digits-mlp", {"data.file=" + *train, "test.file=" + *test}) >= 0.96);
+}
+
+TEST_CASE("digits: a list of layers reaches 0.965 on the test set", "[slow]") {
+  const auto train = real_data("digits8x8/optdigits-train.csv.gz"),
+             test = real_data("digits8x8/digits.csv.gz");
+  if (train && test)
+    CHECK(test_accuracy("digits-layers", {"data.file=" + *train, "test.file=" + *test}) >= 0.965);
 }
 
 TEST_CASE("Fashion-MNIST: lenet reaches 0.88 on the test set, in half the epochs of the config",

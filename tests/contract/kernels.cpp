@@ -5,6 +5,7 @@
 #include <set>
 
 #include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/image/conv2d_call.h"
@@ -13,6 +14,7 @@
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
 #include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
+#include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
 #include "belfry/tests/contract/seen_device.h"
@@ -74,6 +76,7 @@ class NotingPlatform : public Platform {
 
 struct Net : Module {
   Linear hidden{*this, "hidden", 12, 40, Activation::tanh};
+  BatchNorm norm{*this, "norm", 10};
   Linear head{*this, "head", 40, 5};
 };
 
@@ -88,7 +91,8 @@ void train(const std::shared_ptr<Platform>& platform, int towers, const Optimize
   Loader loader(context, memory_dataset(std::move(x), Shape{12}, std::move(y), 5),
                 {.batch = 12, .epochs = 9});
   const auto loss = [](Net& net, const Batch& b, Step&) {
-    return cross_entropy(net.head(net.hidden(b["image"])), b["label"]);
+    const Tensor normed = net.norm(reshape(net.hidden(b["image"]), {b.rows, 4, 10}));
+    return cross_entropy(net.head(reshape(normed, {b.rows, 40})), b["label"]);
   };
   Batch batch;
   for (int k = 0; k < 2 && loader.next(batch); ++k) group.step(batch, loss);

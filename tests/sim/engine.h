@@ -25,6 +25,7 @@ struct Run {
   bool shuffle = true;
   std::int64_t prefetch = 1;
   bool branch = false;  // a variable that only some updates reach
+  bool norm = false;    // batch norm: a state that is exchanged
   bool capture = false;
   bool evaluate = false;  // between the updates
   std::int64_t check_replicas = 0;

@@ -12,7 +12,8 @@
 
 namespace belfry {
 
-// One row: its probabilities and its loss (0 when ignored).
+// One row: its probabilities and its loss (0 when ignored). With `smoothing` s the target is 1 - s
+// at the label and s / classes everywhere.
 template <class T>
 struct CrossEntropyRow {
   static constexpr const char* name = kernel_name<T>("cross_entropy_f32", "cross_entropy_f64");
@@ -22,6 +23,7 @@ struct CrossEntropyRow {
   T* losses;
   std::size_t classes;
   LabelFilter filter;
+  T smoothing;
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
     const T* z = logits + row * classes;
@@ -32,10 +34,16 @@ struct CrossEntropyRow {
     const T scale = T(1) / total;
     team.each(classes, [p, scale](std::size_t c) { p[c] *= scale; });
     const std::int32_t label = labels[row];
+    const T low = smoothing > T(0) ? team.template sum<T>(
+                                         classes, [z, top](std::size_t c) { return z[c] - top; })
+                                   : T(0);
     if (filter.drops(label))
       losses[row] = T(0);
     else if (label < 0 || static_cast<std::size_t>(label) >= classes)
       losses[row] = std::numeric_limits<T>::quiet_NaN();
+    else if (smoothing > T(0))
+      losses[row] = std::log(total) - (T(1) - smoothing) * (z[label] - top) -
+                    smoothing * (low / static_cast<T>(classes));
     else
       losses[row] = std::log(total) + top - z[label];
   }
@@ -74,41 +82,10 @@ struct CrossEntropyMean {
   }
 };
 
-// dz = (p - onehot) seed / weight; 0 for ignored rows.
-template <class T>
-struct CrossEntropyBackward {
-  static constexpr const char* name =
-      kernel_name<T>("cross_entropy_backward_f32", "cross_entropy_backward_f64");
-  const T* probabilities;
-  const std::int32_t* labels;
-  const T* seed;
-  const T* weight;
-  T* dz;
-  std::size_t classes;
-  LabelFilter filter;
-  template <class Team>
-  BELFRY_HD void operator()(Team& team, std::size_t row) const {
-    const T* p = probabilities + row * classes;
-    T* d = dz + row * classes;
-    const std::int32_t label = labels[row];
-    const bool dropped = filter.drops(label) || !(weight[0] > T(0));
-    const T scale = dropped ? T(0) : seed[0] / weight[0];
-    const auto hit = static_cast<std::size_t>(label);
-    team.each(classes, [=](std::size_t c) {
-      d[c] = dropped ? T(0) : (p[c] - (c == hit ? T(1) : T(0))) * scale;
-    });
-  }
-  void touches(Touches& t, std::size_t rows) const {
-    t.reads(probabilities, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));
-    t.reads(seed, sizeof(T)).reads(weight, sizeof(T)).writes(dz, rows * classes * sizeof(T));
-  }
-};
-
 template <class Table>
 void kernels_of_cross_entropy(Table& table) {
   table.template rows<CrossEntropyRow<float>>();
   table.template rows<CrossEntropyMean<float>>();
-  table.template rows<CrossEntropyBackward<float>>();
 }
 
 }  // namespace belfry
