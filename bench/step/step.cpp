@@ -25,7 +25,7 @@ class StepBench {
   explicit StepBench(const Options& options)
       : context_({.towers = "cpu:" + std::to_string(options.towers), .threads_per_tower = 1}),
         model_(builtin().table<ModelEntry>().at(options.model, "model").make()),
-        loader_(context_, rows_for(model_->input(), options.batch * options.towers),
+        loader_(context_, rows_for(options.model, options.batch * options.towers),
                 {.batch = options.batch * options.towers, .shuffle = false, .prefetch = 0}),
         group_(
             context_,
