@@ -77,6 +77,8 @@ class Mover {
   virtual void require_healthy() const = 0;
   virtual SegmentStats* statistics() = 0;  // where folds put theirs
   virtual bool next_update(Work& work) = 0;
+  // Where its collectives run, so that others of the same communicator can keep their order.
+  virtual Stream& collectives() = 0;
   virtual void finish(bool updated) = 0;  // sends the new parameters to all towers
   // Before this tower's main stream reads parameters of the bucket (-1: any), also while recorded.
   virtual void await_parameters(int bucket = -1) = 0;
