@@ -16,6 +16,7 @@ class Subset final : public Dataset {
   std::int64_t rows() const override { return count_; }
   const std::vector<Field>& fields() const override { return whole_->fields(); }
   std::int64_t classes() const override { return whole_->classes(); }
+  std::vector<std::string> class_names() const override { return whole_->class_names(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     check_read(rows, count_, out.size(), fields().size());
     std::vector<std::int64_t> shifted(rows.begin(), rows.end());
@@ -33,6 +34,11 @@ class Subset final : public Dataset {
 };
 
 }  // namespace
+
+std::shared_ptr<const Dataset> DatasetFactory::open_beside(const std::string& base,
+                                                           const Dataset&) const {
+  return open(base);
+}
 
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> whole, std::int64_t first,
                                       std::int64_t count) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "belfry/allreduce/mover.h"
 #include "belfry/core/plugin_choice.h"
@@ -28,7 +29,8 @@ std::string towers_fault(const std::string& towers) {
     return "";
   } catch (const ConfigError& error) {
     const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
-    return error.what() + (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
+    return "found " + error.text().found + ", expected " + error.text().expected +
+           (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
   }
 }
 
@@ -88,9 +90,11 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 1,
             .exclusive_max = true,
             .help = "share of the training target spread over all classes; evaluation has none"})
-      .rule([&c] { return towers_fault(c.towers); })
       .rule([&c] { return device_fault(c); });
   document.bind("", top);
+  // Not a rule: it is told beside other faults of the top level.
+  if (const std::string fault = towers_fault(c.towers); !fault.empty())
+    document.fault("", "towers", fault);
   Schema loader;
   c.loader.declare(loader);
   const std::vector<std::string> at_top{"batch", "epochs"};
@@ -107,6 +111,34 @@ bool names_other_files(const Document& document, const std::string& table, const
   return std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
     return k.options.path && document.differs(table, k.name, "data");
   });
+}
+
+// The rows [first, end) that a data set was told to take; all where it knows no ranges.
+std::pair<std::int64_t, std::int64_t> row_range(DatasetFactory& factory) {
+  RowRange range;
+  Schema keys;
+  factory.declare(keys);
+  for (const Key& k : keys.keys()) {
+    const auto* const* number = std::get_if<std::int64_t*>(&k.target);
+    if (number != nullptr && k.name == "first") range.first = **number;
+    if (number != nullptr && k.name == "count") range.count = **number;
+  }
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return {range.first, range.count < 0 ? most : range.first + range.count};
+}
+
+// Whether `table` takes rows that [data] takes too: the same files and all, and ranges that meet.
+bool repeats_rows(const Document& document, const std::string& table, DatasetFactory& extra,
+                  DatasetFactory& data) {
+  Schema keys;
+  extra.declare(keys);
+  for (const Key& k : keys.keys())
+    if (std::find(kRange.begin(), kRange.end(), k.name) == kRange.end() &&
+        document.differs(table, k.name, "data"))
+      return false;
+  const auto [first, end] = row_range(extra);
+  const auto [data_first, data_end] = row_range(data);
+  return first < data_end && data_first < end;
 }
 
 void collect_files(const Schema& keys, DataSource& source) {
@@ -137,10 +169,15 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
 
 // A table of data of its own kind, or with what it does not say taken from [data].
 std::optional<DataSource> extra_source(Document& document, const Registry& registry,
-                                       const std::string& table, const std::string& data_name) {
+                                       const std::string& table, const DataSource& data) {
   if (!document.has_table(table)) return std::nullopt;
+  const std::string& data_name = data.name;
   DataSource out;
   out.name = document.peek_string(table, "name", data_name);
+  if (out.name == data_name && registry.table<DatasetEntry>().find(data_name) == nullptr) {
+    know_all_keys<DatasetEntry>(document, registry, table);  // [data] has the fault
+    return std::nullopt;
+  }
   out.factory = choose_plugin<DatasetEntry>(document, registry, table, "data set", data_name);
   if (!out.factory) return std::nullopt;
   Schema keys;
@@ -149,6 +186,15 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   if (out.name == data_name)
     bind_source(document, "data", out, !names_other_files(document, table, keys));
   bind_source(document, table, out);
+  out.repeats = out.name == data.name && data.factory != nullptr &&
+                repeats_rows(document, table, *out.factory, *data.factory);
+  if (!out.repeats || table != "validation") return out;
+  Schema whole;
+  whole.rule([] {
+    return "it reads rows that [data] trains on; name other files in it, or cut both out of one "
+           "set: [data] count = N and [validation] first = N";
+  });
+  document.bind(table, whole);
   return out;
 }
 
@@ -210,11 +256,9 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   }
   c.data.name = document.peek_string("data", "name", "");
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
-  if (c.data.factory) {
-    bind_source(document, "data", c.data);
-    c.validation = extra_source(document, registry, "validation", c.data.name);
-    c.test = extra_source(document, registry, "test", c.data.name);
-  }
+  if (c.data.factory) bind_source(document, "data", c.data);
+  c.validation = extra_source(document, registry, "validation", c.data);
+  c.test = extra_source(document, registry, "test", c.data);
   const OptimizerLoader optimizer(document, registry);
   bind_hooks(document, registry, c);
   document.finish();
