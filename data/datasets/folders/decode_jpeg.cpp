@@ -78,7 +78,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, const std::string& 
                          std::int64_t channels, bool size_only) {
   Jpeg jpeg(file);
   if (!jpeg.run(Step::header, channels, nullptr))
-    refuse_image(path, "the JPEG image is damaged", jpeg.message());
+    refuse_image(path, "the JPEG image cannot be decoded", jpeg.message());
   check_image_size(path, jpeg.rows(), jpeg.columns());
   DecodedImage out{static_cast<std::int64_t>(jpeg.rows()),
                    static_cast<std::int64_t>(jpeg.columns()),
@@ -87,7 +87,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, const std::string& 
   if (size_only) return out;
   out.pixels.resize(static_cast<std::size_t>(out.rows * out.columns * channels));
   if (!jpeg.run(Step::pixels, channels, out.pixels.data()))
-    refuse_image(path, "the JPEG image is damaged", jpeg.message());
+    refuse_image(path, "the JPEG image cannot be decoded", jpeg.message());
   return out;
 }
 
