@@ -63,7 +63,10 @@ class Mover {
   virtual void start(std::int64_t update, bool whole) = 0;
   // takes_part[k]: whether source k does. After the record has been exchanged.
   virtual void begin_exchange(const std::vector<char>& takes_part) = 0;
-  virtual void bucket_ready(int bucket) = 0;  // this tower's gradient of it is on the main stream
+  // This tower's gradient of the bucket is on the main stream. The mark may be recorded; then the
+  // rest follows the replay.
+  virtual void mark_bucket(int bucket) = 0;
+  virtual void bucket_ready(int bucket) = 0;
   virtual bool next_fold(Work& work) = 0;  // waits until some blocks can be folded; false: no more
   virtual void fail() = 0;                 // this tower threw after the record: nobody may update
   // After the last fold: everybody's statistics, on the main stream; then any_failed() is known.
@@ -74,7 +77,9 @@ class Mover {
   virtual void require_healthy() const = 0;
   virtual SegmentStats* statistics() = 0;  // where folds put theirs
   virtual bool next_update(Work& work) = 0;
-  virtual void finish(bool updated) = 0;  // makes the new parameters visible to all towers
+  virtual void finish(bool updated) = 0;  // sends the new parameters to all towers
+  // Before this tower's main stream reads parameters of the bucket (-1: any), also while recorded.
+  virtual void await_parameters(int bucket = -1) = 0;
   // Whole arrays of the group, between updates; every tower calls, each writes or reads its part.
   virtual void read(FlatArray what, int k, float* whole) = 0;
   virtual void write(FlatArray what, int k, const float* whole) = 0;

@@ -10,7 +10,7 @@ namespace {
 
 struct Head {
   std::int64_t update, rows;
-  std::uint64_t signature, called;
+  std::uint64_t called;
   std::uint32_t flags, units, groups, unused;
 };
 
@@ -50,7 +50,7 @@ void HostPart::set(int variable, int group) {
 }
 
 std::vector<std::byte> HostPart::encode() const {
-  const Head head{update, rows, signature, called, flags, units, groups, 0};
+  const Head head{update, rows, called, flags, units, groups, 0};
   std::vector<std::byte> out(sizeof head + presence.size() * 8);
   std::memcpy(out.data(), &head, sizeof head);
   if (!presence.empty())
@@ -69,7 +69,6 @@ HostPart HostPart::decode(std::span<const std::byte> bytes) {
   part.rows = head.rows;
   part.flags = head.flags;
   part.units = head.units;
-  part.signature = head.signature;
   part.groups = head.groups;
   part.called = head.called;
   part.presence.resize((bytes.size() - sizeof head) / 8);

@@ -17,11 +17,11 @@ namespace belfry {
 struct HostPart {
   static constexpr std::uint32_t kMaxGroups = 64;
   static constexpr std::uint32_t kThrew = 1, kStop = 2;
+  static constexpr std::uint32_t kTakesMemory = 4;  // in backward: no exchange before it has ended
   std::int64_t update = 0;
   std::int64_t rows = 0;
   std::uint32_t flags = 0;
-  std::uint32_t units = 0;      // backward passes that will contribute
-  std::uint64_t signature = 0;  // of what was recorded; equal signatures replay one graph
+  std::uint32_t units = 0;  // backward passes that will contribute
   std::uint32_t groups = 1;
   std::uint64_t called = 0;             // one bit a group: it has rows
   std::vector<std::uint64_t> presence;  // by group, one bit a variable in flat order

@@ -28,10 +28,13 @@ class SlicedMover : public Mover {
       slices_.push_back(slice_of(b, comm.rank(), comm.size()));
       compact_.push_back(owned_);
       owned_ += slices_.back().blocks * kBlock;
-      ready_.push_back(device.event());
+      ready_.push_back(device.event(true));
       moved_.push_back(device.event());
+      arrived_.push_back(device.event(true));
+      stream_->record(*arrived_.back());  // nothing is under way yet
     }
     const LeafPlan& leaves = plan.leaves;
+    awaited_.assign(plan.buckets.size(), 0);
     partials_.assign(n, 0);
     for (const LeafSource& s : leaves.sources) ++partials_[static_cast<std::size_t>(s.tower)];
     for (int slot = 0; slot < leaves.slots; ++slot) {
@@ -76,6 +79,7 @@ class SlicedMover : public Mover {
     marked_.assign(plan_.buckets.size(), 0);
     issued_ = folded_ = updated_next_ = 0;
     delayed_ = failed_ = false;
+    awaited_.assign(plan_.buckets.size(), 0);  // what is recorded waits for all it reads
     device_.main().fill(stats_.raw(), 0, stats_.bytes());
   }
 
@@ -101,6 +105,10 @@ class SlicedMover : public Mover {
               source(unit_squares_, received_squares_);
       }
     device_.main().copy(tables_.raw(), host_tables_.at<void>(), tables_.bytes());
+  }
+
+  void mark_bucket(int bucket) override {
+    device_.main().record(*ready_[static_cast<std::size_t>(bucket)]);
   }
 
   void bucket_ready(int bucket) override {
@@ -148,14 +156,19 @@ class SlicedMover : public Mover {
 
   void finish(bool updated) override {
     if (updated) gather_parameters();
-    // On the device: the next forward reads the parameters, and writes the gradients that were
-    // sent.
-    stream_->record(*gathered_);
-    device_.main().wait(*gathered_);
+    device_.main().wait(*moved_.back());  // the next backward writes the gradients that were sent
+    awaited_.assign(plan_.buckets.size(), 0);
+  }
+
+  void await_parameters(int bucket) override {
+    for (std::size_t b = 0; b < awaited_.size(); ++b)
+      if ((bucket < 0 || b == static_cast<std::size_t>(bucket)) && !std::exchange(awaited_[b], 1))
+        device_.main().wait(*arrived_[b]);
   }
 
   void read(FlatArray what, int k, float* whole) override {
     if (what == FlatArray::parameter) {
+      await_parameters(-1);
       if (comm_.rank() == 0) device_.main().fetch(whole, param_.raw(), param_.bytes());
       return;
     }
@@ -168,6 +181,7 @@ class SlicedMover : public Mover {
   void write(FlatArray what, int k, const float* whole) override {
     const Settled settled(device_.main());
     if (what == FlatArray::parameter) {
+      await_parameters(-1);
       device_.main().copy(param_.raw(), whole, param_.bytes());
     } else {
       for (std::size_t b = 0; b < slices_.size(); ++b)
@@ -219,12 +233,13 @@ class SlicedMover : public Mover {
   void gather_parameters() {
     device_.main().record(*updated_);
     stream_->wait(*updated_);
-    for (std::size_t b = 0; b < slices_.size(); ++b) {
+    for (std::size_t b = slices_.size(); b-- > 0;) {  // what forward reads first
       const float* mine = param_.data<float>() + slices_[b].first * kBlock;
       move(
           b, kGather, [&](int) { return mine; }, [&](int) { return slices_[b].blocks; },
           [&](int p) { return param_.data<float>() + slice(b, p).first * kBlock; },
           [&](int p) { return slice(b, p).blocks; });
+      stream_->record(*arrived_[b]);
     }
   }
 
@@ -267,7 +282,6 @@ class SlicedMover : public Mover {
   }
 
   void issue(std::size_t b) {
-    device_.main().record(*ready_[b]);
     stream_->wait(*ready_[b]);
     if (b == 0)
       comm_.all_gather(*stream_, part(), all_parts(), part_bytes(), {kParts, -1, update_});
@@ -332,9 +346,9 @@ class SlicedMover : public Mover {
   Pinned host_tables_;
   std::vector<char> takes_part_;  // of the tables
   std::vector<std::vector<float*>> state_tables_;
-  std::vector<std::unique_ptr<Event>> ready_, moved_;
+  std::vector<std::unique_ptr<Event>> ready_, moved_, arrived_;  // of each bucket
   std::unique_ptr<Event> updated_, gathered_;
-  std::vector<char> marked_;
+  std::vector<char> marked_, awaited_;
   std::size_t issued_ = 0, folded_ = 0, updated_next_ = 0;
   std::int64_t update_ = 0;
   bool delayed_ = false, failed_ = false;

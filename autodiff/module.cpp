@@ -10,7 +10,7 @@ namespace belfry {
 Module::Module(Module& parent, const std::string& name)
     : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
   parent.claim(name);
-  parent.parts_.push_back({nullptr, this});
+  parent.parts_.push_back({nullptr, this, nullptr});
 }
 
 void Module::claim(const std::string& name) {
@@ -34,6 +34,21 @@ std::vector<Variable*> Module::variables() const {
       for (Variable* v : p.module->variables()) out.push_back(v);
   }
   return out;
+}
+
+std::vector<ModuleState*> Module::states() const {
+  std::vector<ModuleState*> out;
+  for (const Part& p : parts_) {
+    if (p.state != nullptr) out.push_back(p.state);
+    if (p.module != nullptr)
+      for (ModuleState* s : p.module->states()) out.push_back(s);
+  }
+  return out;
+}
+
+void Module::add_state(ModuleState& state, const std::vector<std::string>& names) {
+  for (const std::string& name : names) claim(name);
+  parts_.push_back({nullptr, nullptr, &state});
 }
 
 }  // namespace belfry

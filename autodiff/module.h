@@ -9,6 +9,8 @@
 
 namespace belfry {
 
+class ModuleState;
+
 // A part of a model: owns variables and sub-modules as plain members, which register themselves in
 // construction order. Pinned: neither copied nor moved. Constructors only declare; nothing is
 // computed or allocated before a group binds the variables. Two children or variables of one name
@@ -23,19 +25,23 @@ class Module {
 
   const std::string& path() const noexcept { return path_; }  // "" for a root, "block1.conv" below
   std::vector<Variable*> variables() const;  // this module's and its children's, as constructed
+  std::vector<ModuleState*> states() const;  // in the same order
 
  protected:
   // Lists the variables of another root as this module's own, under their names there.
-  void adopt(Module& root) { parts_.push_back({nullptr, &root}); }
+  void adopt(Module& root) { parts_.push_back({nullptr, &root, nullptr}); }
 
  private:
   friend class Variable;
+  friend class ModuleState;
+  void add_state(ModuleState& state, const std::vector<std::string>& names);
   void claim(const std::string& name);
   std::string path_;
   std::vector<std::string> names_;
   struct Part {
     Variable* variable;
     Module* module;
+    ModuleState* state;
   };
   std::vector<Part> parts_;
 };

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "belfry/autodiff/label_fault.h"
+#include "belfry/autodiff/pass_numbers.h"
 #include "belfry/autodiff/tape.h"
 #include "belfry/core/philox.h"
 
@@ -21,6 +22,8 @@ class Scope {
     std::int64_t update = 0;     // counted from 1 while training
     std::int64_t first_row = 0;  // global row of row 0
     std::int64_t rows = -1;  // rows of this pass; -1: unknown, drawing ops then use their input's
+    // Of a pass that is recorded: ops that draw add them, on the device, to update and first_row.
+    const PassNumbers* numbers = nullptr;
     LabelFault* label_fault = nullptr;  // of the device, where the host cannot read labels
   };
   explicit Scope(const Options& options);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "belfry/core/error.h"
+#include "belfry/device/kept_arena.h"
 
 namespace belfry {
 namespace {
@@ -44,8 +45,11 @@ Tensor Tensor::empty(const Shape& shape, DType type, Device& device) {
   t.device_ = &device;
   t.storage_ = std::make_shared<Storage>();
   const std::size_t bytes = t.bytes();
-  t.storage_->data = device.arena().take(bytes);
-  t.storage_->arena = &device.arena();  // only now: a failed take has nothing to give back
+  const std::shared_ptr<Arena> kept = arena_in_use(device);
+  Arena& arena = kept ? *kept : device.arena();
+  t.storage_->data = arena.take(bytes);
+  t.storage_->arena = &arena;  // only now: a failed take has nothing to give back
+  t.storage_->owner = kept;
   t.storage_->bytes = bytes;
   t.data_ = t.storage_->data;
   return t;

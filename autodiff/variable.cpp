@@ -2,6 +2,7 @@
 #include "belfry/autodiff/variable.h"
 
 #include <cmath>
+#include <utility>
 
 #include "belfry/autodiff/module.h"
 #include "belfry/core/error.h"
@@ -12,18 +13,19 @@ namespace belfry {
 Variable::Variable(Module& parent, const std::string& name, const Shape& shape, Init init)
     : name_(parent.path().empty() ? name : parent.path() + "." + name), shape_(shape), init_(init) {
   parent.claim(name);
-  parent.parts_.push_back({this, nullptr});
+  parent.parts_.push_back({this, nullptr, nullptr});
 }
 
 Variable::~Variable() = default;
 
-void Variable::bind(const Tensor& value, GradSink* sink) {
+void Variable::bind(const Tensor& value, GradSink* sink, std::function<void()> before_use) {
   if (!(value.shape() == shape_))
     throw GradientError(ErrorText{.what = "variable " + name_,
                                   .found = "memory of shape " + value.shape().text(),
                                   .expected = shape_.text()});
   value_ = value;
   sink_ = sink;
+  before_use_ = std::move(before_use);
   leaf_serial_ = 0;
 }
 
@@ -32,6 +34,7 @@ const Tensor& Variable::tensor() const {
     throw GradientError(
         ErrorText{.what = "variable " + name_ + " has no memory yet",
                   .fix = "use the module through a TowerGroup, which binds its variables"});
+  if (before_use_) before_use_();
   Tape* tape = Scope::tape();
   if (tape == nullptr || !trainable_) return value_;
   if (leaf_serial_ != tape->serial()) {

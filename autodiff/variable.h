@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +44,9 @@ class Variable {
   const Tensor& tensor() const;
   operator const Tensor&() const { return tensor(); }  // NOLINT: a variable is used as a tensor
 
-  // Gives it memory; `sink` receives its gradient.
-  void bind(const Tensor& value, GradSink* sink);
+  // Gives it memory; `sink` receives its gradient, and `before_use` is called whenever the value
+  // is about to be read by an op.
+  void bind(const Tensor& value, GradSink* sink, std::function<void()> before_use = {});
   const Tensor& value() const noexcept { return value_; }
   // Its value number on `tape`; -1 when the pass has not used it.
   int value_on(const Tape& tape) const noexcept {
@@ -58,6 +60,7 @@ class Variable {
   Init init_;
   Tensor value_;
   GradSink* sink_ = nullptr;
+  std::function<void()> before_use_;
   bool trainable_ = true;
   mutable Tensor leaf_;  // value_ on leaf_serial_'s tape
   mutable std::uint64_t leaf_serial_ = 0;

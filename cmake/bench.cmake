@@ -20,3 +20,9 @@ foreach(folder IN LISTS belfry_benches)
     target_sources(bench_${name} PRIVATE $<TARGET_OBJECTS:belfry_bench_common>)
   endif()
 endforeach()
+
+# Alone, as all that measures: kernels that a compiler left scalar are several times over their bound.
+if(TARGET bench_ops AND BELFRY_TESTS AND NOT BELFRY_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL Release)
+  add_test(NAME bench_ops COMMAND bench_ops --check --rounds 3)
+  set_tests_properties(bench_ops PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE)
+endif()

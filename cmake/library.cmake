@@ -9,6 +9,7 @@ foreach(layer IN LISTS BELFRY_LAYERS)
   list(FILTER files EXCLUDE REGEX "/device/cuda/|_cuda\\.cpp$")
   list(APPEND belfry_sources ${files})
 endforeach()
+list(APPEND belfry_sources ${belfry_generated}/host_kernel_sets.cpp ${belfry_host_objects})
 
 # Fuzzers link it statically: a shared library of clang's leaves the sanitizers' symbols open.
 if(BELFRY_FUZZ)

@@ -17,11 +17,13 @@ class Subset final : public Dataset {
   const std::vector<Field>& fields() const override { return whole_->fields(); }
   std::int64_t classes() const override { return whole_->classes(); }
   std::vector<std::string> class_names() const override { return whole_->class_names(); }
+  std::string label_unit() const override { return whole_->label_unit(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
-    check_read(rows, count_, out.size(), fields().size());
-    std::vector<std::int64_t> shifted(rows.begin(), rows.end());
-    for (std::int64_t& r : shifted) r += first_;
-    whole_->read(shifted, out);
+    whole_->read(shifted(rows, out.size()), out);
+  }
+  void read_epoch(std::span<const std::int64_t> rows, const ReadEpoch& epoch,
+                  std::span<void* const> out) const override {
+    whole_->read_epoch(shifted(rows, out.size()), epoch, out);
   }
   std::string describe() const override {
     return "rows [" + std::to_string(first_) + ", " + std::to_string(first_ + count_) + ") of " +
@@ -29,6 +31,13 @@ class Subset final : public Dataset {
   }
 
  private:
+  std::vector<std::int64_t> shifted(std::span<const std::int64_t> rows, std::size_t buffers) const {
+    check_read(rows, count_, buffers, fields().size());
+    std::vector<std::int64_t> out(rows.begin(), rows.end());
+    for (std::int64_t& r : out) r += first_;
+    return out;
+  }
+
   std::shared_ptr<const Dataset> whole_;
   std::int64_t first_, count_;
 };

@@ -20,6 +20,13 @@ struct Field {
   DType dtype = DType::f32;
 };
 
+// What a read is for. Sets whose rows differ from epoch to epoch derive that from these alone.
+struct ReadEpoch {
+  std::uint64_t seed = 0;
+  std::int64_t number = 0;  // from 0
+  bool shuffled = false;    // false in evaluation: rows are then those of read()
+};
+
 // Rows in host memory or on disk, read in any order. Immutable after construction and safe to read
 // from several threads. Constructors throw DataError naming file, row, found, expected.
 class Dataset {
@@ -29,12 +36,19 @@ class Dataset {
   virtual const std::vector<Field>& fields() const = 0;
   // Writes the rows' values, packed row after row, into one buffer per field, in fields() order.
   virtual void read(std::span<const std::int64_t> rows, std::span<void* const> out) const = 0;
+  // The same for rows that are other ones in every epoch.
+  virtual void read_epoch(std::span<const std::int64_t> rows, const ReadEpoch& /*epoch*/,
+                          std::span<void* const> out) const {
+    read(rows, out);
+  }
   // Number of label classes; 0 when there are no class labels.
   virtual std::int64_t classes() const { return 0; }
   // Names of the classes in the order of their labels; empty where there are none.
   virtual std::vector<std::string> class_names() const { return {}; }
   virtual std::string describe()
       const = 0;  // "idx: 60000 rows, image [28, 28, 1] f32, label, 10 classes"
+  // What one label is, "byte" or "token", where the loss is shown as nats for each; else "".
+  virtual std::string label_unit() const { return ""; }
   // What is odd about the rows though it may be meant, for a log; "" for nothing.
   virtual std::string warning() const { return ""; }
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "belfry/autodiff/tensor.h"
+#include "belfry/data/augment.h"
 #include "belfry/data/dataset.h"
 #include "belfry/device/context.h"
 
@@ -40,6 +41,7 @@ struct LoaderOptions {
   std::int64_t prefetch = 2;   // batches prepared ahead by a thread; 0 reads in next()
   double delay_seconds = 0;    // artificial delay a batch, where it is read; for tests and benches
   double timeout_seconds = 0;  // longest wait for a batch, 0: no limit; needs prefetch >= 1
+  AugmentOptions augment{};    // for training; its keys are declared apart, in [data]
 
   void declare(Schema& schema);
   std::string fault() const;  // between keys; "" for none

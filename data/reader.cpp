@@ -25,12 +25,14 @@ std::shared_ptr<const Dataset> checked(std::shared_ptr<const Dataset> dataset,
                                        LoaderOptions options) {
   Schema schema;
   options.declare(schema);
+  options.augment.declare(schema);
   schema.validate("loader");
   if (!dataset) throw ConfigError("a loader needs a data set");
   if (dataset->rows() < 1)
     throw DataError(ErrorText{.what = "the data set is empty: " + dataset->describe(),
                               .found = "0 rows",
                               .expected = "at least 1 row"});
+  options.augment.check(dataset->fields());
   if (options.drop_last && dataset->rows() < options.batch)
     throw DataError(
         ErrorText{.what = "drop_last would drop the only batch",
@@ -115,7 +117,8 @@ ReadBatch BatchReader::read(ReadControl& control) {
     return {};
   }
   try {
-    dataset_->read(wanted, buffer->blocks());
+    dataset_->read_epoch(wanted, {context_.seed(), epoch, options_.shuffle}, buffer->blocks());
+    options_.augment.apply(dataset_->fields(), context_.seed(), epoch, wanted, buffer->blocks());
   } catch (...) {
     if (control.leave()) throw;
     buffers_.push_back(buffer);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "belfry/core/error.h"
+#include "belfry/device/host_kernels.h"
 #include "belfry/device/plugin.h"
 #include "belfry/device/tower_list.h"
 
@@ -53,6 +54,7 @@ void choose_threads(ContextOptions& options, int towers, const Log& log) {
 Context::Context(const ContextOptions& options)
     : options_(options), threads_asked_(options.threads_per_tower > 0) {
   const TowerList list = parse_towers(options_.towers);
+  instruction_set();  // throws here, not at the first kernel
   choose_platform(options_, list);
   const int n = count_of(list);
   if (list.backend == Backend::cpu)

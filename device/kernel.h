@@ -5,6 +5,7 @@
 
 #include "belfry/core/host_device.h"
 #include "belfry/device/half.h"
+#include "belfry/device/host_kernels.h"
 #include "belfry/device/stream.h"
 #include "belfry/device/team.h"
 
@@ -16,7 +17,7 @@
 //   BELFRY_HD auto local() const;   optional: reads device scalars once a range and returns the
 //                                   functor that runs over it, with them in registers
 // Headers holding functors are named *.kernel.h, include the standard library only, and are
-// compiled by nvcc in CI.
+// compiled by nvcc in CI. Nothing is contracted but what says multiply_add.
 namespace belfry {
 
 template <class F>
@@ -51,14 +52,16 @@ void functor_touches(const void* functor, std::size_t n, Touches& t) {
 template <class F>
 void launch_elements(Stream& s, std::size_t n, const F& f) {
   static_assert(std::is_trivially_copyable_v<F>);
-  if (n != 0) s.launch({F::name, &f, sizeof f, n, false, host_elements<F>, functor_touches<F>});
+  static const HostBody body = host_body(typeid(F), host_elements<F>);
+  if (n != 0) s.launch({F::name, &f, sizeof f, n, false, body, functor_touches<F>});
 }
 
 // Puts f(team, 0..rows-1) on the stream; rows in any order, concurrently.
 template <class F>
 void launch_rows(Stream& s, std::size_t rows, const F& f) {
   static_assert(std::is_trivially_copyable_v<F>);
-  if (rows != 0) s.launch({F::name, &f, sizeof f, rows, true, host_rows<F>, functor_touches<F>});
+  static const HostBody body = host_body(typeid(F), host_rows<F>);
+  if (rows != 0) s.launch({F::name, &f, sizeof f, rows, true, body, functor_touches<F>});
 }
 
 // Kernel names carry the scalar: kernel_name<T>("relu_f32", "relu_f64").

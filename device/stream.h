@@ -60,12 +60,14 @@ class Stream {
   virtual void synchronize() = 0;
   // The host is about to read or write these ranges itself; nothing queued may use them.
   virtual void host_access(const Touches& touches) = 0;
+  virtual bool capturing() const noexcept = 0;  // nothing runs, until end_capture()
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void replay(Graph& graph) = 0;
 
-  // Copies to host memory and waits until it is there.
+  // Copies to host memory and waits until it is there. DeviceError while the stream captures.
   void fetch(void* host, const void* src, std::size_t bytes) {
+    require_running("a tensor is read");
     copy(host, src, bytes);
     synchronize();
     host_access(Touches().reads(host, bytes));
@@ -82,6 +84,7 @@ class Stream {
 
  protected:
   virtual void submit(const Touches& touches, Task task) = 0;
+  void require_running(const char* what) const;  // DeviceError while the stream captures
 };
 
 // When an exception leaves its scope, waits for what was put on the stream: host memory that lives

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "belfry/allreduce/verdict.kernel.h"
+#include "belfry/autodiff/pass_numbers.h"
 #include "belfry/device/kernel.h"
 #include "belfry/optim/update_args.h"
 
@@ -47,6 +48,14 @@ struct FillScalars {
   }
 };
 
+struct SetNumbers {
+  static constexpr const char* name = "set_numbers";
+  PassNumbers* to;
+  PassNumbers value;
+  BELFRY_HD void operator()(std::size_t) const { *to = value; }
+  void touches(Touches& t, std::size_t) const { t.writes(to, sizeof *to); }
+};
+
 // x /= *w: s = W g back to the gradient of the mean.
 struct DivideBy {
   static constexpr const char* name = "divide_by";
@@ -59,6 +68,7 @@ struct DivideBy {
 template <class Table>
 void kernels_of_engine(Table& table) {
   table.template elements<FillScalars>();
+  table.template elements<SetNumbers>();
   table.template elements<DivideBy>();
 }
 

@@ -56,6 +56,7 @@ struct TowerResult {
   std::vector<MetricValue> metrics;
   double forward_backward = 0, exposed = 0, update = 0;
   std::vector<std::string> placement;
+  std::string recorded;  // what was recorded in this update
 };
 
 // The kinds of updates there have been: rows and presence of every tower, which are known to all.

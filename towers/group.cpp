@@ -146,6 +146,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
         shared, t, std::move(modules[static_cast<std::size_t>(t)]), *transport));
   background = std::make_unique<BackgroundTask>(context);
   context.logger().info("{}", transport->describe());
+  log_states();
   initialize();
 }
 
@@ -223,6 +224,9 @@ Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, cons
     towers[k]->update(in, shards[k], fn, results[k]);
   });
   if (std::exchange(shared.options.log_placement, false)) log_placement(results);  // once
+  for (std::size_t t = 0; t < results.size(); ++t)
+    if (!results[t].recorded.empty())
+      shared.context->logger().info("tower {}: {}", t, results[t].recorded);
   if (results[0].refused) throw_refused(in, results);
   Report r = report(in, batch, results);
   skipped = r.skipped;

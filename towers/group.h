@@ -62,12 +62,13 @@ class TowerGroupBase {
   // Between updates. Unknown names and other shapes are CheckpointErrors.
   std::vector<float> parameter(const std::string& variable);
   void set_parameter(const std::string& variable, const std::vector<float>& values);
-  std::vector<GroupArray> arrays();  // parameters, state, ema
+  std::vector<GroupArray> arrays();  // parameters, optimizer state, ema, modules' states
   void set_arrays(const std::vector<GroupArray>& arrays);
   GroupClocks clocks() const;
   void set_clocks(const GroupClocks& clocks);
-  std::string parameter_hash();  // of names, shapes and values; 16 hex digits
-  double noise_scale() const;    // NaN unless statistics are on
+  // Of names, shapes and values of parameters and modules' states; 16 hex digits.
+  std::string parameter_hash();
+  double noise_scale() const;  // NaN unless statistics are on
   double snr() const;
   // Ends training on all towers after one update, that of the next record: its Report says `stop`.
   // From any thread, or a signal handler.

@@ -101,7 +101,9 @@ const Optimizer& TowerGroupBase::optimizer() const { return impl_->shared.optimi
 Context& TowerGroupBase::context() const { return *impl_->shared.context; }
 const FlatIndex& TowerGroupBase::index() const { return impl_->shared.plan.index; }
 Module& TowerGroupBase::replica(int tower) {
-  return impl_->towers.at(static_cast<std::size_t>(tower))->module();
+  Tower& t = *impl_->towers.at(static_cast<std::size_t>(tower));
+  t.mover().await_parameters();
+  return t.module();
 }
 double TowerGroupBase::noise_scale() const { return impl_->noise.noise_scale(); }
 double TowerGroupBase::snr() const { return impl_->noise.snr(); }
@@ -145,6 +147,7 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
   for (std::size_t k = 0; k < names.size(); ++k)
     append(names[k], FlatArray::state, static_cast<int>(k));
   if (i.shared.plan.ema) append("ema", FlatArray::ema, 0);
+  for (GroupArray& a : i.states()) out.push_back(std::move(a));
   return out;
 }
 
@@ -174,7 +177,9 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
                     .found = "no such state in rule " + optimizer().rule->name()});
     return targets.emplace(kind, Target{what, k, i.whole(what, k)}).first->second;
   };
+  const std::vector<float> states = i.with_states(arrays);
   for (const GroupArray& a : arrays) {
+    if (a.kind == kStateKind) continue;
     Target& t = target(a.kind);
     const int v = index().find(a.variable);
     if (v < 0)
@@ -200,12 +205,14 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
               target("ema").flat.begin() + static_cast<std::ptrdiff_t>(f.offset));
   }
   for (auto& [kind, t] : targets) i.set_whole(t.what, t.k, t.flat);  // only now: all or nothing
+  for (auto& t : i.towers)
+    if (!states.empty()) t->states()->write(states);
 }
 
 GroupClocks TowerGroupBase::clocks() const {
   const Impl& i = *impl_;
   GroupClocks out{i.updates, i.attempts, i.rows, {}, i.noise.state()};
-  const std::vector<float> steps = i.towers[0]->steps();
+  const std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (std::size_t v = steps.size(); v-- > 0;)
     out.steps.emplace_back(index().variables()[v].name, static_cast<std::int64_t>(steps[v]));
   return out;
@@ -213,7 +220,7 @@ GroupClocks TowerGroupBase::clocks() const {
 
 void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
   Impl& i = *impl_;
-  std::vector<float> steps = i.towers[0]->steps();
+  std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (const auto& [name, count] : clocks.steps) {
     const int v = index().find(name);
     if (v < 0)
@@ -222,7 +229,7 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
     steps[static_cast<std::size_t>(v)] = static_cast<float>(count);
   }
   if (!clocks.statistics.empty()) i.noise.restore(clocks.statistics);
-  for (auto& t : i.towers) t->set_steps(steps);
+  for (auto& t : i.towers) t->tables().write_steps(steps);
   i.updates = clocks.update;
   i.attempts = clocks.attempts;
   i.rows = clocks.rows;
@@ -230,7 +237,9 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
 
 std::string TowerGroupBase::parameter_hash() {
   Checksum sum;
-  for (const GroupArray& a : impl_->cut("parameter", impl_->whole(FlatArray::parameter, 0))) {
+  std::vector<GroupArray> arrays = impl_->cut("parameter", impl_->whole(FlatArray::parameter, 0));
+  for (GroupArray& a : impl_->states()) arrays.push_back(std::move(a));
+  for (const GroupArray& a : arrays) {
     const std::string head = a.variable + a.shape.text();
     sum.update(std::as_bytes(std::span(head)));
     sum.update(std::as_bytes(std::span(a.values)));

@@ -49,6 +49,10 @@ struct TowerGroupBase::Impl {
   void set_whole(FlatArray what, int k, const std::vector<float>& flat);
   std::vector<GroupArray> cut(const std::string& kind, const std::vector<float>& flat) const;
   std::vector<GroupArray> of_last_run(const std::string& kind, FlatArray what);
+  std::vector<GroupArray> states();
+  // The states' values with those of `arrays` in their places; empty where there are none.
+  std::vector<float> with_states(const std::vector<GroupArray>& arrays);
+  void log_states() const;
   void initialize();
   void check_replicas();
 

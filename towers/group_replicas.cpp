@@ -19,6 +19,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;  // elements fetched at onc
 Hashes hashes_of(Tower& tower, const FlatIndex& index) {
   Device& device = tower.device();
   device.bind_thread();
+  tower.mover().await_parameters();
   const float* flat = tower.mover().parameters();
   std::vector<float> piece(std::min(kPiece, index.elements()));
   Hashes out;

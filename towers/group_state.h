@@ -22,11 +22,20 @@ struct GroupOptions {
   bool check_tags = false;
   // Updates between two comparisons of the replicas' parameters, 0: none; replicated only.
   std::int64_t check_replicas = 100;
+  // Records forward and backward once for each kind of shard and replays them: the step function is
+  // not called again, and must not depend on the update or on values. Every `check_capture` updates
+  // (0: never) it is called and must give the same ops.
+  bool capture = false;
+  std::int64_t check_capture = 100;
   bool log_placement = false;  // logs every op of the first update with its devices
   std::size_t first_bucket_bytes = std::size_t{1} << 20, bucket_bytes = std::size_t{25} << 20;
 };
 
-// One flat array of a group, cut into variables: "parameter", "ema" or an optimizer state's name.
+// The kind of arrays that modules keep as ModuleState.
+inline constexpr const char* kStateKind = "state";
+
+// One flat array of a group, cut into variables: "parameter", "ema" or an optimizer state's name;
+// or one of the modules' states under its own name, kStateKind.
 struct GroupArray {
   std::string kind;
   std::string variable;

@@ -15,21 +15,30 @@ namespace belfry {
 
 class Document;
 
-// A classifier the command can train: images in, one logit a class out.
+// A classifier the command can train: a batch of the data's input field in, e.g. images, and one
+// logit a class out for each label: [rows, classes], or [rows, positions, classes] for a model of
+// token sequences.
 class Classifier : public Module {
  public:
-  virtual Tensor forward(const Tensor& image) = 0;
+  virtual Tensor forward(const Tensor& input) = 0;
 };
 
-// The [model] table of one kind of model; `build` may be called once a tower. The shape is one
-// row's image, e.g. [28, 28, 1].
+// The field of a data set's rows that a model reads.
+struct ModelInput {
+  std::string field = "image";
+  DType dtype = DType::f32;
+};
+
+// The [model] table of one kind of model; `build` may be called once a tower. The shape is that of
+// the input field in one row, e.g. [28, 28, 1].
 class ModelFactory {
  public:
   virtual ~ModelFactory() = default;
   virtual void declare(Schema& schema) = 0;
+  virtual ModelInput input() const { return {}; }
   // Reads what a schema cannot say, after declare()'s keys; faults go to the document.
   virtual void read(Document&, const Registry&) {}
-  virtual std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const = 0;
+  virtual std::unique_ptr<Classifier> build(const Shape& row, std::int64_t classes) const = 0;
 };
 
 struct ModelEntry {
@@ -38,8 +47,8 @@ struct ModelEntry {
 };
 
 // Makes a user's network a Classifier: a Module with `Tensor forward(const Tensor&)` and either no
-// constructor arguments or (const Shape& image, std::int64_t classes). Names stay the network's
-// own.
+// constructor arguments or (const Shape& row, std::int64_t classes). Names stay the network's own.
+// One that reads another field than "image" says so: static ModelInput input().
 template <class Net>
 class NetClassifier : public Classifier {
  public:
@@ -47,7 +56,7 @@ class NetClassifier : public Classifier {
   explicit NetClassifier(const Args&... args) : net_(args...) {
     adopt(net_);
   }
-  Tensor forward(const Tensor& image) override { return net_.forward(image); }
+  Tensor forward(const Tensor& input) override { return net_.forward(input); }
 
  private:
   Net net_;
@@ -57,9 +66,15 @@ template <class Net>
 class NetFactory : public ModelFactory {
  public:
   void declare(Schema&) override {}
-  std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
+  ModelInput input() const override {
+    if constexpr (requires { Net::input(); })
+      return Net::input();
+    else
+      return {};
+  }
+  std::unique_ptr<Classifier> build(const Shape& row, std::int64_t classes) const override {
     if constexpr (std::is_constructible_v<Net, const Shape&, std::int64_t>)
-      return std::make_unique<NetClassifier<Net>>(image, classes);
+      return std::make_unique<NetClassifier<Net>>(row, classes);
     else
       return std::make_unique<NetClassifier<Net>>();
   }

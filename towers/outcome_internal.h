@@ -27,6 +27,7 @@ class Outcome {
   LabelFault* fault() const { return device_.host_memory() ? nullptr : &on_device()->fault; }
   void start();  // no fault, no metrics
   void add_metric(std::pair<std::string, Metric> metric) { metrics_.push_back(std::move(metric)); }
+  const std::vector<std::pair<std::string, Metric>>& metrics() const { return metrics_; }
   void send();
   DeviceOutcome read(std::vector<MetricValue>& metrics);  // waits
   void require_labels();  // throws DataError for an invalid one since start(); waits

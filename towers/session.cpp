@@ -22,13 +22,21 @@ std::string listed(const std::vector<std::string>& names) {
   return out.empty() ? "no names" : out;
 }
 
-// Classifiers read fields "image" and "label" and need the number of classes.
-void check_fields(const Dataset& data, const std::string& table) {
-  for (const char* name : {"image", "label"})
+// Classifiers read the model's field and "label", and need the number of classes.
+void check_fields(const Dataset& data, const std::string& table, const std::string& model,
+                  const ModelInput& input) {
+  const std::string wanted = "fields '" + input.field + "' and 'label'";
+  const Field* const field = find_field(data, input.field);
+  for (const std::string& name : {input.field, std::string("label")})
     if (find_field(data, name) == nullptr)
-      throw DataError(ErrorText{.what = "[" + table + "] has no field '" + std::string(name) + "'",
+      throw DataError(ErrorText{.what = "[" + table + "] has no field '" + name + "'",
                                 .found = data.describe(),
-                                .expected = "fields 'image' and 'label'"});
+                                .expected = wanted + ", which model '" + model + "' reads"});
+  if (field->dtype != input.dtype)
+    throw DataError(ErrorText{.what = "[" + table + "] field '" + input.field +
+                                      "' has another type than model '" + model + "' reads",
+                              .found = std::string(name_of(field->dtype)),
+                              .expected = std::string(name_of(input.dtype))});
   if (data.classes() < 2)
     throw DataError(ErrorText{.what = "[" + table + "] is not a classification set",
                               .found = data.describe(),
@@ -37,11 +45,11 @@ void check_fields(const Dataset& data, const std::string& table) {
 
 }  // namespace
 
-LossFn classifier_loss(std::int64_t ignore, double smoothing) {
+LossFn classifier_loss(std::int64_t ignore, const std::string& field, double smoothing) {
   std::optional<std::int32_t> skipped;
   if (ignore != kNoLabel) skipped = static_cast<std::int32_t>(ignore);
-  return [skipped, smoothing](Module& module, const Batch& batch, Step& step) {
-    const Tensor logits = static_cast<Classifier&>(module).forward(batch["image"]);
+  return [skipped, field, smoothing](Module& module, const Batch& batch, Step& step) {
+    const Tensor logits = static_cast<Classifier&>(module).forward(batch[field]);
     step.report("accuracy", correct(logits, batch["label"], skipped));
     return cross_entropy(logits, batch["label"], skipped, smoothing);
   };
@@ -64,7 +72,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   if (config_.validation) validation_ = open(*config_.validation, "validation");
   if (config_.test) test_ = open(*config_.test, "test");
   loader_ = std::make_unique<Loader>(*context_, data_, config_.loader);
-  const Shape image = find_field(*data_, "image")->shape;
+  const Shape row = find_field(*data_, config_.model->input().field)->shape;
   const std::int64_t classes = data_->classes();
   const std::shared_ptr<ModelFactory> model = config_.model;
   GroupOptions options;
@@ -73,14 +81,16 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   options.timeout_seconds = config_.timeout_seconds;
   options.exchange_delay = config_.exchange_delay;
   options.check_replicas = config_.check_replicas;
+  options.capture = config_.capture;
+  options.check_capture = config_.check_capture;
   options.log_placement = session.log_placement;
-  plan_ = plan_memory(*model->build(image, classes), config_.optimizer, context_->towers(),
+  plan_ = plan_memory(*model->build(row, classes), config_.optimizer, context_->towers(),
                       possible_variables(*context_, options.variables));
   require_memory(plan_, available_memory());
   if (session.plan_only) return;
   group_ = std::make_unique<TowerGroupBase>(
-      *context_, config_.optimizer,
-      [model, image, classes] { return model->build(image, classes); }, options);
+      *context_, config_.optimizer, [model, row, classes] { return model->build(row, classes); },
+      options);
 }
 
 TrainSession::~TrainSession() = default;
@@ -89,12 +99,13 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                                                   const std::string& table) {
   std::shared_ptr<const Dataset> out = data_ ? source.factory->open_beside(config_.base, *data_)
                                              : source.factory->open(config_.base);
-  check_fields(*out, table);
-  if (data_ &&
-      find_field(*out, "image")->shape.extents() != find_field(*data_, "image")->shape.extents())
-    throw DataError(ErrorText{.what = "[" + table + "] has other images than [data]",
-                              .found = find_field(*out, "image")->shape.text(),
-                              .expected = find_field(*data_, "image")->shape.text()});
+  const ModelInput input = config_.model->input();
+  check_fields(*out, table, config_.model_name, input);
+  const auto shape_in = [&](const Dataset& set) { return find_field(set, input.field)->shape; };
+  if (data_ && !(shape_in(*out) == shape_in(*data_)))
+    throw DataError(ErrorText{.what = "[" + table + "] has other " + input.field + "s than [data]",
+                              .found = shape_in(*out).text(),
+                              .expected = shape_in(*data_).text()});
   if (data_ && out->classes() > data_->classes())
     throw DataError(ErrorText{.what = "[" + table + "] has more classes than [data]",
                               .found = std::to_string(out->classes()),
@@ -111,12 +122,16 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
   return out;
 }
 
+LossFn TrainSession::loss(const DataSource& source) const {
+  return classifier_loss(source.ignore, config_.model->input().field);
+}
+
 EvalReport TrainSession::evaluate(const std::shared_ptr<const Dataset>& data,
                                   const DataSource& source, bool ema) {
   Loader loader(
       *context_, data,
       {.batch = std::max<std::int64_t>(config_.loader.batch, 256), .epochs = 1, .shuffle = false});
-  return group_->evaluate(loader, classifier_loss(source.ignore), ema);
+  return group_->evaluate(loader, loss(source), ema);
 }
 
 std::shared_ptr<const Dataset> TrainSession::test_data() {
@@ -139,8 +154,10 @@ Trainer TrainSession::trainer(TrainerOptions options) {
   options.output = config_.output;
   options.config = config_.effective;
   options.fallback = config_.fallback;
-  Trainer out(*group_, *loader_, classifier_loss(config_.data.ignore, config_.label_smoothing),
-              std::move(options));
+  Trainer out(
+      *group_, *loader_,
+      classifier_loss(config_.data.ignore, config_.model->input().field, config_.label_smoothing),
+      std::move(options));
   for (const auto& hook : config_.hooks) out.add(hook);
   if (validation_) out.validation([this] { return evaluate_validation(); });
   return out;

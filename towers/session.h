@@ -27,7 +27,9 @@ class TrainSession {
   const MemoryPlan& plan() const { return plan_; }
   Loader& loader() { return *loader_; }
   const Dataset& data() const { return *data_; }
+  std::shared_ptr<const Dataset> first_row() const { return subset(data_, 0, 1); }
   Trainer trainer(TrainerOptions options);
+  LossFn loss(const DataSource& source) const;  // of the config's model on one of its tables
   bool has_test() const { return config_.test.has_value(); }
   // Loss and accuracy over a whole set. Throws ConfigError where the config has no such table.
   EvalReport evaluate_test(bool ema = false);
@@ -47,8 +49,9 @@ class TrainSession {
   std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
 };
 
-// Cross-entropy and the figure "accuracy" of a Classifier on fields "image" and "label". Label
+// Cross-entropy and the figure "accuracy" of a Classifier on fields `field` and "label". Label
 // smoothing is for training: evaluation measures without.
-LossFn classifier_loss(std::int64_t ignore = kNoLabel, double smoothing = 0);
+LossFn classifier_loss(std::int64_t ignore = kNoLabel, const std::string& field = "image",
+                       double smoothing = 0);
 
 }  // namespace belfry

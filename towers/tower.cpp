@@ -9,17 +9,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Device memory for `n` plain structs.
-template <class T>
-Tensor table(std::size_t n, Device& device) {
-  return Tensor::zeros(Shape{static_cast<std::int64_t>(std::max<std::size_t>(n, 1) * sizeof(T))},
-                       DType::u8, device);
-}
-template <class T>
-T* as(const Tensor& t) {
-  return static_cast<T*>(t.raw());
-}
-
 }  // namespace
 
 Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> module,
@@ -30,7 +19,9 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
       control_(transport.control(index)),
       module_(std::move(module)),
       mover_(transport.mover(index, shared.plan)),
-      outcome_(device_) {
+      tables_(shared, device_),
+      outcome_(device_),
+      recorder_(device_) {
   variables_ = module_->variables();
   std::reverse(variables_.begin(), variables_.end());
   const std::size_t n = variables_.size();
@@ -39,45 +30,24 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
     variables_[v]->set_trainable(shared.trainable[v] != 0);
     sinks_[v].complete = [this, v] { variable_complete(static_cast<int>(v)); };
   }
-  make_tables();
-  bind(mover_->parameters());
-  device_.synchronize();
-}
-
-void Tower::make_tables() {
-  const std::size_t n = variables_.size();
-  std::vector<SegmentRef> refs;
-  for (const Segment& s : shared_.plan.index.segments())
-    refs.push_back({s.offset, static_cast<unsigned>(s.size), s.variable});
-  std::vector<int> only_part;
-  const LeafPlan& leaves = shared_.plan.leaves;
-  for (const LeafSource& s : leaves.sources)
-    only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
-  const Settled settled(device_.main());  // after what it copies from
-  segments_ = table<SegmentRef>(refs.size(), device_);
-  device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
-  steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
-  scalars_ = table<UpdateScalars>(n, device_);
-  plan_ = table<std::byte>(lr_at() + sizeof(float), device_);
-  host_plan_ = Pinned(device_, plan_.bytes());
-  if (shared_.plan.unit_squares && !leaves.strict)
+  if (shared_.plan.unit_squares && !shared_.plan.leaves.strict)
     unit_gradient_ = Tensor::zeros(Shape{static_cast<std::int64_t>(shared_.plan.index.elements())},
                                    DType::f32, device_);
-  if ((leaves.strict || leaves.summed) && !shared_.lone) {
-    only_part_ = table<int>(only_part.size(), device_);
-    device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));
-  }
-  if (!leaves.regular) {
-    merges_ = table<std::uint8_t>(leaves.merges.size(), device_);
-    device_.main().copy(merges_.raw(), leaves.merges.data(), leaves.merges.size());
-  }
+  if (std::vector<ModuleState*> states = module_->states(); !states.empty())
+    states_ = std::make_unique<StateExchange>(std::move(states), shared.plan.leaves, device_,
+                                              transport.communicator(index));
+  bind(mover_->parameters());
   device_.synchronize();
 }
 
 void Tower::bind(float* flat) {
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const FlatVariable& f = shared_.plan.index.variables()[v];
-    variables_[v]->bind(Tensor::wrap(flat + f.offset, f.shape, DType::f32, device_), &sinks_[v]);
+    variables_[v]->bind(Tensor::wrap(flat + f.offset, f.shape, DType::f32, device_), &sinks_[v],
+                        [this, v] {
+                          for (int b = shared_.first_bucket[v]; b <= shared_.last_bucket[v]; ++b)
+                            mover_->await_parameters(b);
+                        });
   }
 }
 
@@ -104,9 +74,12 @@ Batch Tower::on_device(const Batch& batch) const {
 Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossFn& fn) {
   Unit unit;
   unit.tape = std::make_unique<Tape>();
+  if (states_) states_->start_unit();
   const Batch batch = on_device(rows);
-  const Scope scope({unit.tape.get(), true, shared_.context->seed(), in.update, batch.first_row,
-                     batch.rows, outcome_.fault()});
+  const PassNumbers* numbers = recorder_.numbers();
+  const Scope scope({unit.tape.get(), true, shared_.context->seed(),
+                     numbers != nullptr ? 0 : in.update, batch.first_row - recorder_.base_row(),
+                     batch.rows, numbers, outcome_.fault()});
   Step step;
   step.training = true;
   step.update = in.update;
@@ -130,6 +103,7 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
                                     .expected = "f32 scalars: a sum and its weight"});
     outcome_.add_metric(std::move(m));
   }
+  recorder_.note(*unit.tape);
   return unit;
 }
 
@@ -177,6 +151,7 @@ void Tower::add_unit(const Unit& unit, DevicePart* part, bool first) {
   launch_elements(device_.main(), 1,
                   AddUnit{unit.loss.mean.data<float>(), unit.loss.weight.data<float>(),
                           outcome_.fault(), part, first});
+  if (states_) states_->end_unit(stack_.size(), first, unit.loss.weight.data<float>());
 }
 
 void Tower::run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
@@ -207,11 +182,20 @@ void Tower::complete_bucket_of(int v) {
   complete_[at(v)] = 1;
   for (int b = shared_.first_bucket[at(v)]; b <= shared_.last_bucket[at(v)]; ++b) {
     if (--bucket_left_[at(b)] != 0) continue;
-    bucket_done_[at(b)] = 1;
-    exchange_broken_ = true;  // unless it returns: then the others would wait for this bucket
-    mover_->bucket_ready(b);
-    exchange_broken_ = false;
+    mover_->mark_bucket(b);
+    if (recorder_.capturing())
+      recorder_.pass().buckets.push_back(b);
+    else
+      release(b);
   }
+}
+
+// To the exchange, once.
+void Tower::release(int bucket) {
+  bucket_done_[at(bucket)] = 1;
+  exchange_broken_ = true;  // unless it returns: then the others would wait for this bucket
+  mover_->bucket_ready(bucket);
+  exchange_broken_ = false;
 }
 
 void Tower::run_last(Unit& last, TowerResult& out) {
@@ -221,7 +205,7 @@ void Tower::run_last(Unit& last, TowerResult& out) {
   };
   if (!last.tape) return rest();
   const bool whole = !shared_.plan.unit_squares && (!strict || leaves_.size() == 1);
-  buckets_open_ = whole && !held_;
+  buckets_open_ = whole && (!held_ || recorder_.capturing());
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (present_here_[v] != 0) continue;
     if (whole && !sinks_[v].written && out.decision.present[v] != 0)
@@ -240,8 +224,11 @@ void Tower::run_last(Unit& last, TowerResult& out) {
 
 void Tower::finish_buckets() {
   buckets_open_ = false;
-  for (std::size_t b = 0; b < bucket_done_.size(); ++b)
-    if (bucket_done_[b] == 0) mover_->bucket_ready(static_cast<int>(b));
+  for (std::size_t b = 0; b < bucket_done_.size(); ++b) {
+    if (bucket_done_[b] != 0) continue;
+    mover_->mark_bucket(static_cast<int>(b));
+    mover_->bucket_ready(static_cast<int>(b));
+  }
 }
 
 // The averaged gradients as tower 0's own; checked by the group.
@@ -259,24 +246,6 @@ void Tower::load_averaged(const AveragedGradients& averaged, HostPart& part) {
   part.called = 1;
 }
 
-std::size_t Tower::variable_plan_at() const { return variables_.size() * sizeof(FoldPlan); }
-std::size_t Tower::lr_at() const {
-  return variable_plan_at() + variables_.size() * sizeof(VariablePlan);
-}
-
-void Tower::upload_plan(const UpdateInput& in, const Decision& d) {
-  device_.main().host_access(Touches().writes(host_plan_.at<void>(), plan_.bytes()));
-  auto* const fold_plan = host_plan_.at<FoldPlan>();
-  auto* const variable_plan = host_plan_.at<VariablePlan>(variable_plan_at());
-  for (std::size_t v = 0; v < variables_.size(); ++v) {
-    fold_plan[v] = shared_.fold_plan[v];
-    fold_plan[v].present = d.present[v] != 0 ? 1.f : 0.f;
-    variable_plan[v] = {shared_.decay[v], fold_plan[v].present};
-  }
-  *host_plan_.at<float>(lr_at()) = static_cast<float>(in.lr);
-  device_.main().copy(plan_.raw(), host_plan_.at<void>(), plan_.bytes());
-}
-
 Tower::Rows Tower::rows_of(const Work& w) const {
   const FlatIndex& index = shared_.plan.index;
   return {index.first_segment(w.first_block), index.first_segment(w.first_block + w.blocks),
@@ -289,17 +258,17 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
   const bool apply = in.kind == UpdateInput::Kind::apply;
   if (apply) config.divide = false;
   launch_fold(device_.main(), rows.end - rows.begin,
-              {.segments = as<SegmentRef>(segments_) + rows.begin,
+              {.segments = tables_.segments() + rows.begin,
                .first = rows.first,
                .count = rows.size,
-               .plan = as<FoldPlan>(plan_),
+               .plan = tables_.fold_plan(),
                .variables = variables_.size(),
                .sources = w.sources,
                .square_in = w.square_in,
                .host_sources = w.host_sources,
                .host_square_in = w.host_square_in,
-               .merges = merges_.defined() ? as<std::uint8_t>(merges_) : nullptr,
-               .only_part = only_part_.defined() && !apply ? as<int>(only_part_) : nullptr,
+               .merges = tables_.merges(),
+               .only_part = apply ? nullptr : tables_.only_part(),
                .parts = mover_->parts(),
                .totals = outcome_.totals(),
                .param = w.param,
@@ -316,7 +285,7 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
 void Tower::apply(const Work& w) {
   const Rows rows = rows_of(w);
   UpdateArgs args{.rows = rows.end - rows.begin,
-                  .segments = as<SegmentRef>(segments_) + rows.begin,
+                  .segments = tables_.segments() + rows.begin,
                   .first = rows.first,
                   .size = rows.size,
                   .origin = w.origin,
@@ -324,7 +293,7 @@ void Tower::apply(const Work& w) {
                   .param = w.param,
                   .grad = w.mean,
                   .square = w.square,
-                  .scalars = as<UpdateScalars>(scalars_),
+                  .scalars = tables_.scalars(),
                   .variables = variables_.size(),
                   .ema = shared_.plan.ema ? w.ema : nullptr,
                   .ema_decay = shared_.optimizer.ema};

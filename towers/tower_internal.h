@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/allreduce/fold.h"
-#include "belfry/allreduce/leaf_plan.h"
-#include "belfry/towers/engine.kernel.h"
+#include "belfry/allreduce/state_exchange.h"
 #include "belfry/towers/engine_internal.h"
+#include "belfry/towers/recorder_internal.h"
+#include "belfry/towers/update_tables_internal.h"
 
 namespace belfry {
 
@@ -27,15 +28,14 @@ class Tower {
                          double& loss);
   Loss evaluate(const Batch& shard, const EvalFn& fn, Step& step);
   void require_labels() { outcome_.require_labels(); }  // of evaluate()
-
   void drain() noexcept;  // runs what is still queued after an error: memory is about to go
   // Points the variables at `flat` (this tower's parameters, or a copy for evaluation).
   void bind(float* flat);
   Module& module() { return *module_; }
   Mover& mover() { return *mover_; }
+  StateExchange* states() { return states_.get(); }  // null for a model without
   Device& device() { return device_; }
-  std::vector<float> steps() const;
-  void set_steps(const std::vector<float>& steps);
+  UpdateTables& tables() { return tables_; }
 
  private:
   struct Unit {
@@ -53,9 +53,17 @@ class Tower {
   void zero_missing();
   void variable_complete(int v);
   void complete_bucket_of(int v);
+  void release(int bucket);
+  HostPart new_part(const UpdateInput& in, const Batch& shard) const;
   void run_units(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
                  Unit& last);
   void run_last(Unit& last, TowerResult& out);
+  // Recorded passes: tower_recorded.cpp.
+  void forward_all(const UpdateInput& in, const Batch& shard, const LossFn& fn, HostPart& part,
+                   Unit& last);
+  void backward_all(const UpdateInput& in, const Batch& shard, const LossFn& fn, Unit& last,
+                    const std::function<void()>& open, TowerResult& out);
+  void replay();
   // Strict mode: tower_leaves.cpp.
   std::vector<RowPart> leaf_rows(std::int64_t batch) const;
   void start_leaves(std::int64_t batch);
@@ -67,14 +75,9 @@ class Tower {
   std::vector<char> taking_part(const UpdateInput& in, const std::vector<HostPart>& parts) const;
   void finish_buckets();
   void load_averaged(const AveragedGradients& averaged, HostPart& part);
-  void make_tables();
-  std::size_t variable_plan_at() const;
-  std::size_t lr_at() const;
-  void upload_plan(const UpdateInput& in, const Decision& d);
-  void average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
-               TowerResult& out);
-  // The segments of some blocks, and the elements they cover.
-  struct Rows {
+  void average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
+               const std::vector<char>& takes_part, Unit& last, TowerResult& out);
+  struct Rows {  // the segments of some blocks, and the elements they cover
     std::size_t begin, end, first, size;
   };
   Rows rows_of(const Work& work) const;
@@ -86,22 +89,19 @@ class Tower {
   void conclude(const UpdateInput& in, bool fused, const SegmentStats* stats, TowerResult& out);
   void note_outcome(TowerResult& out);
   void find_bad(TowerResult& out);
-
   const EngineShared& shared_;
   int index_;
   Device& device_;
   Control& control_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<Mover> mover_;
+  std::unique_ptr<StateExchange> states_;
   std::vector<Variable*> variables_;  // flat order
   std::vector<GradSink> sinks_;
   Tensor unit_gradient_;  // with several units and squares
-  // Device tables.
-  Tensor segments_, steps_, scalars_, merges_,
-      only_part_;  // the last two where the fold needs them
-  Tensor plan_;    // FoldPlan and VariablePlan of each variable, then the rate
-  Pinned host_plan_;
+  UpdateTables tables_;
   Outcome outcome_;
+  Recorder recorder_;
   // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
@@ -110,7 +110,7 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
   UpdateKinds seen_;                                       // memory has been taken for them
-  int units_ = 0;                                          // units of this update on this tower
+  int units_ = 0;                                          // of this update on this tower
   std::vector<RowPart> leaves_;
   int last_leaf_ = -1;  // with rows
   LeafStack stack_;

@@ -66,6 +66,7 @@ void Tower::empty_leaf(int leaf) {
   const std::size_t bytes = shared_.plan.index.elements() * sizeof(float);
   device_.main().fill(mover_->gradient(stack_.size()), 0, bytes);
   if (shared_.plan.unit_squares) device_.main().fill(mover_->unit_squares(stack_.size()), 0, bytes);
+  if (states_) states_->clear(stack_.size());
   push_leaf(leaf);
 }
 
@@ -93,6 +94,7 @@ void Tower::push_leaf(int leaf) {
       launch_elements(device_.main(), n,
                       MergeLeaves{mover_->unit_squares(left), mover_->unit_squares(left + 1),
                                   nullptr, nullptr});
+    if (states_) states_->merge(left);
     weights_.pop_back();
     weights_.back() = nullptr;
   }

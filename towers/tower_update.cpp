@@ -23,12 +23,8 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   device_.bind_thread();
   const double begin = now();
   mover_->start(in.update, shared_.fused && in.kind == UpdateInput::Kind::train);
-  HostPart part;
-  part.update = in.update;
-  part.rows = shard.rows;
+  HostPart part = new_part(in, shard);
   const LeafPlan& leaves = shared_.plan.leaves;
-  part.start(variables_.size(),
-             leaves.strict ? static_cast<std::uint32_t>(leaves.shard_count(index_)) : 1);
   Unit last;
   units_ = static_cast<int>(micro_batches(shard.rows).size());
   leaves_.clear();
@@ -36,15 +32,18 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   weights_.clear();
   summed_ = judged_ = filled_ = false;
   outcome_.start();
+  if (states_ && in.kind != UpdateInput::Kind::apply) states_->start();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
+  recorder_.leave();
   try {
+    if (shared_.options.capture && in.kind == UpdateInput::Kind::train && shard.rows > 0)
+      recorder_.choose(in.update, shard, in.rows, shared_.options.check_capture);
     if (in.kind == UpdateInput::Kind::apply)
       load_averaged(*in.averaged, part);
-    else if (leaves.strict)
-      run_leaves(in, shard, fn, part, last);
     else
-      run_units(in, shard, fn, part, last);
+      forward_all(in, shard, fn, part, last);
   } catch (...) {
+    recorder_.abandon();
     out.error = std::current_exception();
     part.flags |= HostPart::kThrew;
   }
@@ -59,14 +58,27 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   if (out.decision.kind == Decision::Kind::refuse) {
     out.refused = true;
     out.refusal = out.decision.error;
+    recorder_.abandon();
     device_.synchronize();
     return;
   }
-  held_ = !device_.host_memory() && seen_.add(parts);
-  upload_plan(in, out.decision);
-  average(in, taking_part(in, parts), last, out);
+  const bool known = !seen_.add(parts) && std::none_of(parts.begin(), parts.end(), [](auto& p) {
+    return (p.flags & HostPart::kTakesMemory) != 0;
+  });
+  held_ = !device_.host_memory() && !known;
+  average(in, shard, fn, taking_part(in, parts), last, out);
   out.exposed += gathered - recorded;
   out.forward_backward -= begin + gathered - recorded;
+}
+
+HostPart Tower::new_part(const UpdateInput& in, const Batch& shard) const {
+  const LeafPlan& leaves = shared_.plan.leaves;
+  HostPart part;
+  part.update = in.update;
+  part.rows = shard.rows;
+  part.start(variables_.size(),
+             leaves.strict ? static_cast<std::uint32_t>(leaves.shard_count(index_)) : 1);
+  return part;
 }
 
 // Which towers the transport's sum takes, or which sources the fold adds up: of towers with rows;
@@ -86,21 +98,30 @@ std::vector<char> Tower::taking_part(const UpdateInput& in,
 }
 
 // Backward of the last unit, exchange, fold, verdict, update.
-void Tower::average(const UpdateInput& in, const std::vector<char>& takes_part, Unit& last,
-                    TowerResult& out) {
-  mover_->begin_exchange(takes_part);
+void Tower::average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
+                    const std::vector<char>& takes_part, Unit& last, TowerResult& out) {
+  bool opened = false;
+  const auto open = [&] {
+    if (std::exchange(opened, true)) return;
+    tables_.upload(in, out.decision);
+    mover_->begin_exchange(takes_part);
+  };
+  if (!recorder_.capturing()) open();
   bucket_left_ = shared_.bucket_variables;
   complete_.assign(variables_.size(), 0);
   bucket_done_.assign(shared_.plan.buckets.size(), 0);
   try {
-    run_last(last, out);
+    backward_all(in, shard, fn, last, open, out);
   } catch (...) {
     if (exchange_broken_) throw;
+    recorder_.abandon();
     out.error = std::current_exception();
+    open();
     mover_->fail();
   }
   if (held_) control_.barrier();
   finish_buckets();
+  if (states_ && in.kind != UpdateInput::Kind::average_only) states_->exchange(in.update);
   const double backward_end = now();
   out.forward_backward = backward_end;
   Work work;
@@ -149,11 +170,9 @@ void Tower::reach_verdict(const SegmentStats* stats) {
 void Tower::fill_scalars() {
   if (std::exchange(filled_, true)) return;
   reach_verdict(nullptr);
-  const auto* bytes = static_cast<const std::byte*>(plan_.raw());
   launch_elements(device_.main(), variables_.size(),
-                  FillScalars{reinterpret_cast<const VariablePlan*>(bytes + variable_plan_at()),
-                              outcome_.verdict(), reinterpret_cast<const float*>(bytes + lr_at()),
-                              steps_.data<float>(), static_cast<UpdateScalars*>(scalars_.raw())});
+                  FillScalars{tables_.variable_plan(), outcome_.verdict(), tables_.lr(),
+                              tables_.steps(), tables_.scalars()});
 }
 
 // The end of an update: everything is put on the streams, then the host waits for the outcome.
@@ -169,6 +188,7 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     fill_scalars();  // in the fused way a tower without work still counts the step
     Work work;
     while (!fused && mover_->next_update(work)) apply(work);
+    if (states_) states_->apply(outcome_.verdict());
   }
   outcome_.send();
   mover_->finish(updates);
@@ -229,6 +249,9 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   std::vector<char> present(variables_.size(), 0);
   reset_sinks(mover_->gradient());
   outcome_.start();
+  stack_ = LeafStack();
+  if (states_) states_->start();  // what the units contribute stays for an apply()
+  recorder_.leave();
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   bool first = true;
@@ -267,8 +290,8 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   const Settled settled(device_.main());  // the caller's rows may go
   outcome_.start();
   const Batch batch = on_device(shard);
-  const Scope scope(
-      {nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows, outcome_.fault()});
+  const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows,
+                     nullptr, outcome_.fault()});
   step.tower = index_;
   return fn(*module_, batch, step);
 }
@@ -281,17 +304,6 @@ void Tower::drain() noexcept {
     } catch (...) {  // one failed operation less
     }
   }
-}
-
-std::vector<float> Tower::steps() const {
-  std::vector<float> out;
-  for (const double s : steps_.to_vector()) out.push_back(static_cast<float>(s));
-  return out;
-}
-
-void Tower::set_steps(const std::vector<float>& steps) {
-  device_.main().copy(steps_.raw(), steps.data(), steps.size() * sizeof(float));
-  device_.synchronize();
 }
 
 }  // namespace belfry

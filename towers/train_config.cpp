@@ -80,6 +80,14 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 1e9,
             .unit = "updates",
             .help = "with replicated variables: updates between comparisons of them; 0: none"})
+      .key("capture", c.capture,
+           {.help = "record forward and backward once for each kind of shard and replay them"})
+      .key("check_capture", c.check_capture,
+           {.min = 0,
+            .max = 1e9,
+            .unit = "updates",
+            .help = "with capture: updates after which a step is recorded anew and must have the "
+                    "same ops; 0: never"})
       .key("exchange_delay_seconds", c.exchange_delay,
            {.min = 0,
             .max = 3600,
@@ -104,7 +112,7 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   document.bind("loader", rest);
 }
 
-const std::vector<std::string> kRange{"first", "count"};
+const std::vector<std::string> kRange{"first", "count", "part"};  // of a file
 
 // Whether `table` names a file that [data] does not.
 bool names_other_files(const Document& document, const std::string& table, const Schema& keys) {
@@ -256,7 +264,12 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   }
   c.data.name = document.peek_string("data", "name", "");
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
-  if (c.data.factory) bind_source(document, "data", c.data);
+  if (c.data.factory) {
+    bind_source(document, "data", c.data);
+    Schema augment;
+    c.loader.augment.declare(augment);
+    document.bind("data", augment);
+  }
   c.validation = extra_source(document, registry, "validation", c.data);
   c.test = extra_source(document, registry, "test", c.data);
   const OptimizerLoader optimizer(document, registry);

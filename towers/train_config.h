@@ -36,6 +36,8 @@ struct TrainConfig {
   double timeout_seconds = 600;
   double exchange_delay = 0;
   std::int64_t check_replicas = 100;
+  bool capture = false;
+  std::int64_t check_capture = 100;
   double label_smoothing = 0;
   LoaderOptions loader;
   std::string model_name;

@@ -5,6 +5,7 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/device/context.h"
+#include "belfry/device/host_kernels.h"
 #include "belfry/device/plugin.h"
 
 namespace belfry {
@@ -20,7 +21,7 @@ std::string cpu_info(const std::string& key) {
   return "";
 }
 
-std::string instruction_sets() {
+std::string processor_sets() {
   std::istringstream flags(cpu_info("flags"));
   std::string out;
   for (std::string flag; flags >> flag;)
@@ -38,7 +39,11 @@ void add_devices(CLI::App& app, CliContext& context, int& code) {
     const std::string name = cpu_info("model name");
     context.print("cpu: {}, {} cores\n", name.empty() ? "unknown model" : name,
                   one.options().threads_per_tower);
-    context.print("  instruction sets: {}\n", instruction_sets());
+    context.print("  instruction sets: {}\n", processor_sets());
+    std::string sets;
+    for (const InstructionSet set : instruction_sets())
+      sets += (sets.empty() ? "" : ", ") + std::string(name_of(set));
+    context.print("  kernels: {} of {} (BELFRY_ISA chooses)\n", name_of(instruction_set()), sets);
     context.print("  towers = \"cpu:N\"; threads of each: cores / N, or threads_per_tower\n");
     for (const std::string& line : cuda_diagnosis()) context.print("cuda {}\n", line);
     code = kExitOk;

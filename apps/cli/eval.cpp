@@ -6,8 +6,10 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
+#include "belfry/apps/cli/sample_internal.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
+#include "belfry/towers/loss_text.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -17,41 +19,52 @@ struct EvalArguments {
   ConfigArguments config;
   std::string checkpoint, predictions, confusion;
   bool ema = false;
+  SampleArguments sample;
 };
 
-// One evaluation of rows [first, first + count): their logits and labels, in order.
-struct RowsOut {
-  std::vector<double> logits, labels;
+// Of one label: what it is, the class the model predicts, and that class's softmax probability.
+struct Prediction {
+  double label;
+  std::int64_t predicted;
+  double probability;
 };
 
-RowsOut logits_of(TrainSession& session, std::int64_t first, std::int64_t count, bool ema) {
-  const std::int64_t classes = session.data().classes();
-  RowsOut out{std::vector<double>(static_cast<std::size_t>(count * classes)),
-              std::vector<double>(static_cast<std::size_t>(count))};
+Prediction predicted(double label, std::span<const double> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double z : logits) total += std::exp(z - *best);
+  return {label, best - logits.begin(), 1 / total};
+}
+
+// A row has one label, or one a position.
+std::int64_t labels_of(const Dataset& data) {
+  for (const Field& f : data.fields())
+    if (f.name == "label") return f.shape.size();
+  return 1;
+}
+
+// Those of rows [first, first + count), in order, by one evaluation.
+std::vector<Prediction> predictions_of(TrainSession& session, std::int64_t first,
+                                       std::int64_t count, bool ema) {
+  const std::int64_t each = labels_of(*session.test_data());
+  std::vector<Prediction> out(static_cast<std::size_t>(count * each));
   Loader loader(session.context(), subset(session.test_data(), first, count),
                 {.batch = count, .shuffle = false, .prefetch = 0});
-  const LossFn loss = classifier_loss(session.config().test->ignore);
+  const LossFn loss = session.loss(*session.config().test);
+  const std::string field = session.config().model->input().field;
   session.group().evaluate(
       loader,
       [&](Module& module, const Batch& rows, Step& step) {
-        const auto logits = static_cast<Classifier&>(module).forward(rows["image"]).to_vector();
-        const auto labels = rows["label"].to_vector();
-        std::copy(logits.begin(), logits.end(),
-                  out.logits.begin() + rows.first_row * classes);  // towers write apart
-        std::copy(labels.begin(), labels.end(), out.labels.begin() + rows.first_row);
+        const Tensor y = static_cast<Classifier&>(module).forward(rows[field]);
+        const auto logits = y.to_vector(), labels = rows["label"].to_vector();
+        const auto classes = static_cast<std::size_t>(y.shape()[-1]);
+        const auto start = static_cast<std::size_t>(rows.first_row * each);  // towers write apart
+        for (std::size_t i = 0; i < labels.size(); ++i)
+          out[start + i] = predicted(labels[i], std::span(logits).subspan(i * classes, classes));
         return loss(module, rows, step);
       },
       ema);
   return out;
-}
-
-// Row, label, predicted class and its softmax probability.
-std::string prediction_line(std::int64_t row, double label, std::span<const double> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (const double z : logits) total += std::exp(z - *best);
-  return fmt::format("{},{},{},{:.6f}\n", row, static_cast<std::int64_t>(label),
-                     best - logits.begin(), 1 / total);
 }
 
 // A CSV cell; what holds a comma, quote or line end is quoted.
@@ -72,11 +85,18 @@ class Confusion {
         counts_(classes_ * classes_, 0) {
     for (std::size_t c = names_.size(); c < classes_; ++c) names_.push_back(std::to_string(c));
   }
-  void add(double label, std::span<const double> logits) {
-    const auto row = static_cast<std::int64_t>(label);
+  // The counts are of every pair of classes.
+  static void require(const Dataset& data) {
+    constexpr std::int64_t kMost = 4096;
+    if (data.classes() > kMost)
+      throw ConfigError(ErrorText{.what = "--confusion is for fewer classes",
+                                  .found = std::to_string(data.classes()),
+                                  .expected = "at most " + std::to_string(kMost)});
+  }
+  void add(const Prediction& p) {
+    const auto row = static_cast<std::int64_t>(p.label);
     if (row == ignore_ || row < 0 || row >= static_cast<std::int64_t>(classes_)) return;
-    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    ++counts_[static_cast<std::size_t>(row) * classes_ + static_cast<std::size_t>(best)];
+    ++counts_[static_cast<std::size_t>(row) * classes_ + static_cast<std::size_t>(p.predicted)];
   }
   // A line a label: how often each class was predicted, and the share that was right.
   std::string text() const {
@@ -106,29 +126,35 @@ class Confusion {
 };
 
 struct RowResults {
-  std::string predictions = "row,label,prediction,probability\n";
-  Confusion confusion;
+  std::string predictions;
+  std::optional<Confusion> confusion;
 };
 
-RowResults results_of_rows(TrainSession& session, bool ema) {
-  constexpr std::int64_t kRows = 1024;
-  const std::int64_t rows = session.test_data()->rows();
-  const auto classes = static_cast<std::size_t>(session.data().classes());
-  RowResults out{.confusion = Confusion(session.data(), session.config().test->ignore)};
-  for (std::int64_t first = 0; first < rows; first += kRows) {
-    const std::int64_t count = std::min(kRows, rows - first);
-    const RowsOut part = logits_of(session, first, count, ema);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      const auto logits = std::span(part.logits).subspan(i * classes, classes);
-      out.predictions +=
-          prediction_line(first + static_cast<std::int64_t>(i), part.labels[i], logits);
-      out.confusion.add(part.labels[i], logits);
+RowResults results_of_rows(TrainSession& session, bool ema, bool confusion) {
+  const std::int64_t rows = session.test_data()->rows(), each = labels_of(*session.test_data());
+  const std::int64_t most = std::max<std::int64_t>(1, 1024 / each);
+  RowResults out;
+  out.predictions = each == 1 ? "row,label,prediction,probability\n"
+                              : "row,position,label,prediction,probability\n";
+  if (confusion) out.confusion.emplace(session.data(), session.config().test->ignore);
+  for (std::int64_t first = 0; first < rows; first += most) {
+    const auto part = predictions_of(session, first, std::min(most, rows - first), ema);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      out.predictions += std::to_string(first + at / each) + ",";
+      if (each != 1) out.predictions += std::to_string(at % each) + ",";
+      out.predictions += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(part[i].label),
+                                     part[i].predicted, part[i].probability);
+      if (out.confusion) out.confusion->add(part[i]);
     }
   }
   return out;
 }
 
 int eval(CliContext& outer, const EvalArguments& arguments) {
+  arguments.sample.check();
+  if (arguments.sample.wanted() && !(arguments.predictions + arguments.confusion).empty())
+    throw ConfigError("--sample and --predictions or --confusion are two commands");
   TrainConfig config = arguments.config.load(outer.registry);
   const std::vector<std::string> inputs = arguments.config.inputs(config);
   const OutputFile file("--predictions", arguments.predictions, inputs);
@@ -147,21 +173,24 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
                                 .found = "no output folder in the config",
                                 .fix = "give --checkpoint PATH"});
   require_path(where);
+  if (arguments.sample.wanted())
+    return sample(outer, std::move(config), where, arguments.ema, arguments.sample);
   const bool fallback = config.fallback;
   TrainSession session(std::move(config), context.log);
   session.test_data();
+  if (matrix.wanted()) Confusion::require(session.data());
   const std::string path = find_checkpoint(where, fallback, context.log);
   const Manifest saved =
       Checkpoint(path, session.group()).load({.optimizer = false, .ema = arguments.ema});
   const EvalReport report = session.evaluate_test(arguments.ema);
-  std::string text =
-      fmt::format("{} at update {}: loss {:.4f}", path, saved.clocks.update, report.loss);
+  std::string text = fmt::format("{} at update {}: {}", path, saved.clocks.update,
+                                 loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
   if (!file.wanted() && !matrix.wanted()) return kExitOk;
-  const RowResults results = results_of_rows(session, arguments.ema);
+  const RowResults results = results_of_rows(session, arguments.ema, matrix.wanted());
   file.write(results.predictions, outer.io);
-  matrix.write(results.confusion.text(), outer.io);
+  if (results.confusion) matrix.write(results.confusion->text(), outer.io);
   if (file.wanted() && !file.to_stdout()) context.print("predictions written to {}\n", file.path());
   if (matrix.wanted() && !matrix.to_stdout())
     context.print("confusion matrix written to {}\n", matrix.path());
@@ -182,6 +211,7 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
   command->add_option("--confusion", arguments->confusion,
                       "CSV file of how often each label was given each class; -: stdout");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
+  arguments->sample.declare(*command);
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });
 }
 

@@ -7,6 +7,7 @@
 #include "belfry/apps/cli/output_file.h"
 #include "belfry/apps/cli/signals_internal.h"
 #include "belfry/data/byte_file.h"
+#include "belfry/towers/loss_text.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -31,7 +32,8 @@ void print_start(CliContext& context, TrainSession& session) {
 
 void print_test(CliContext& context, TrainSession& session, bool ema) {
   const EvalReport report = session.evaluate_test(ema);
-  std::string text = fmt::format("test{}: loss {:.4f}", ema ? " (ema)" : "", report.loss);
+  std::string text = fmt::format("test{}: {}", ema ? " (ema)" : "",
+                                 loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
 }

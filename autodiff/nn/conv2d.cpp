@@ -6,12 +6,13 @@
 namespace belfry {
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
-               std::int64_t kernel, Conv2dOptions options, Activation activation, bool bias)
+               std::int64_t kernel, Conv2dOptions options, Activation activation, bool bias,
+               std::optional<Init> start)
     : Module(parent, name),
       weight_(*this, "weight",
               {positive(path(), "output channels", out), positive(path(), "kernel", kernel), kernel,
                positive(path(), "input channels", in)},
-              Init::uniform(fan_in_bound(in * kernel * kernel))),
+              start.value_or(Init::uniform(fan_in_bound(in * kernel * kernel)))),
       options_(options),
       activation_(activation) {
   if (bias)

@@ -8,12 +8,14 @@
 namespace belfry {
 
 Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
-               Activation activation, bool bias)
+               Activation activation, bool bias, std::optional<Init> start)
     : Module(parent, name),
       weight_(*this, "weight", {positive(path(), "outputs", out), positive(path(), "inputs", in)},
-              Init::uniform(fan_in_bound(in))),
+              start.value_or(Init::uniform(fan_in_bound(in)))),
       activation_(activation) {
-  if (bias) bias_.emplace(*this, "bias", Shape{out}, Init::uniform(fan_in_bound(in)));
+  if (bias)
+    bias_.emplace(*this, "bias", Shape{out},
+                  start ? Init::zeros() : Init::uniform(fan_in_bound(in)));
 }
 
 Tensor Linear::operator()(const Tensor& x) const {

@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kAlign = 64;
 constexpr std::size_t kLargest = std::size_t{1} << 47;  // x86-64's user address space
 
+}  // namespace
+
 std::size_t rounded(std::size_t bytes) {
   const std::size_t b = std::max<std::size_t>(bytes, kAlign);
   const std::size_t step = std::max(kAlign, std::bit_floor(b) / 8);
   return (b + step - 1) / step * step;
 }
-
-}  // namespace
 
 MemorySource host_heap() {
   return {[](void*, std::size_t bytes) { return std::aligned_alloc(kAlign, bytes); },

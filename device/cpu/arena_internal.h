@@ -18,9 +18,11 @@ struct MemorySource {
 };
 MemorySource host_heap();
 
-// Free lists by rounded size. Sizes are rounded so that at most 1/8 is wasted and the short last
-// batch of an epoch finds the blocks of the full ones. Gives everything back to its source at its
-// end, nothing before.
+// What a request takes: at most 1/8 more, so that the short last batch of an epoch finds the blocks
+// of the full ones.
+std::size_t rounded(std::size_t bytes);
+
+// Free lists by rounded size. Gives everything back to its source at its end, nothing before.
 class BlockArena : public Arena {
  public:
   explicit BlockArena(MemorySource source = host_heap()) : source_(source) {}

@@ -92,8 +92,7 @@ void LazyStream::record(Event& event) {
 void LazyStream::wait(const Event& event) {
   const auto& e = dynamic_cast<const LazyEvent&>(event);
   if (capturing()) {
-    if (!e.external()) e.require_recorded();
-    run({}, [&e] { e.wait_host(); });
+    capture_wait(e);
     return;
   }
   e.require_recorded();
@@ -101,7 +100,10 @@ void LazyStream::wait(const Event& event) {
     run({}, [other = e.queue_, at = e.position_] { other->run_to(at); });
 }
 
-void LazyStream::synchronize() { queue_->run_all(); }
+void LazyStream::synchronize() {
+  require_running("synchronize");
+  queue_->run_all();
+}
 
 void LazyStream::host_access(const Touches& touches) {
   if (queue_->uses(touches))

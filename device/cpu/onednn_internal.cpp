@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "belfry/core/error.h"
+#include "belfry/device/host_kernels.h"
 
 namespace belfry {
 namespace {
@@ -253,9 +254,24 @@ std::string line_of(const Key& key, const std::string& implementation) {
   return line + " " + implementation;
 }
 
+// Where less than the best was asked for, oneDNN takes no more either.
+void bound_instruction_set() {
+  const InstructionSet set = instruction_set();
+  if (set == instruction_sets().back()) return;
+  const dnnl::cpu_isa most =
+      set == InstructionSet::avx2 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41;
+  dnnl::error::wrap_c_api(static_cast<dnnl_status_t>(dnnl::set_max_cpu_isa(most)),
+                          "oneDNN was in use before and keeps its instruction set");
+}
+
 }  // namespace
 
-OneDnn::OneDnn() : impl_(translated("start-up", [] { return std::make_unique<Impl>(); })) {}
+OneDnn::OneDnn()
+    : impl_(translated("start-up", [] {
+        static const bool bounded = (bound_instruction_set(), true);
+        static_cast<void>(bounded);
+        return std::make_unique<Impl>();
+      })) {}
 OneDnn::~OneDnn() = default;
 
 void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const float* bias,

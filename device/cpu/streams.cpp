@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "belfry/core/error.h"
 #include "belfry/device/cpu/streams_internal.h"
@@ -38,6 +39,14 @@ bool CpuEvent::done() const { return recorded(); }
 
 void CpuEvent::wait_host() const { require_recorded(); }
 
+void Stream::require_running(const char* what) const {
+  if (capturing())
+    throw DeviceError(ErrorText{.what = std::string(what) + " while a step is recorded",
+                                .found = "the host would wait for what does not run yet",
+                                .fix = "make constant tensors before the step and read results "
+                                       "after it, or train without capture"});
+}
+
 void CpuStream::copy(void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) return;
   run(Touches().reads(src, bytes).writes(dst, bytes), [=] { std::memmove(dst, src, bytes); });
@@ -62,6 +71,13 @@ std::unique_ptr<Graph> CpuStream::end_capture() {
 void CpuStream::capture_record(CpuEvent& event) {
   graph_->tasks.back().records = &event;
   if (!event.external()) event.set_recorded();
+}
+
+// External events may be recorded later, by somebody else.
+void CpuStream::capture_wait(const CpuEvent& event) {
+  if (!event.external()) event.require_recorded();
+  run({}, [] {});
+  graph_->tasks.back().waits = &event;
 }
 
 bool CpuStream::captured(const Touches& touches, const Task& task) {
@@ -98,8 +114,10 @@ void InPlaceStream::record(Event& event) {
 
 void InPlaceStream::wait(const Event& event) {
   const auto& e = dynamic_cast<const CpuEvent&>(event);
-  if (!capturing() || !e.external()) e.require_recorded();
-  if (capturing()) run({}, [&e] { e.require_recorded(); });
+  if (capturing())
+    capture_wait(e);
+  else
+    e.require_recorded();
 }
 
 void InPlaceStream::launch(const KernelCall& call) {
@@ -120,7 +138,8 @@ void InPlaceStream::submit(const Touches& touches, Task task) {
 void InPlaceStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
     t();
-    if (t.records != nullptr) t.records->set_recorded();
+    if (t.waits != nullptr) wait(*t.waits);
+    if (t.records != nullptr) record(*t.records);
   }
 }
 
@@ -137,8 +156,13 @@ void QueuedStream::submit(const Touches& touches, Task task) {
 
 void QueuedStream::replay(Graph& graph) {
   for (const OwnedTask& t : dynamic_cast<CpuGraph&>(graph).tasks) {
-    push(t);
-    if (t.records != nullptr) record(*t.records);
+    if (t.waits != nullptr) {
+      wait(*t.waits);
+    } else if (t.records != nullptr) {
+      record(*t.records);
+    } else {
+      push(t);
+    }
   }
 }
 

@@ -31,7 +31,8 @@ struct OwnedTask {
   std::shared_ptr<void> object;
   void (*invoke)(void*);
   Touches touches;
-  CpuEvent* records = nullptr;  // in a graph: the event that each replay records here
+  CpuEvent* records = nullptr;      // in a graph: the event that each replay records here,
+  const CpuEvent* waits = nullptr;  // or waits for
   void operator()() const { invoke(object.get()); }
 };
 
@@ -49,15 +50,16 @@ class CpuStream : public Stream {
   void* native() const noexcept override { return nullptr; }
   void copy(void* dst, const void* src, std::size_t bytes) override;
   void fill(void* dst, int byte, std::size_t bytes) override;
+  bool capturing() const noexcept override { return graph_ != nullptr; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
 
  protected:
   void capture_record(CpuEvent& event);
+  void capture_wait(const CpuEvent& event);
   // True when capturing: the task went into the graph instead.
   bool captured(const Touches& touches, const Task& task);
   static void run_kernel(const KernelCall& call, int threads);
-  bool capturing() const noexcept { return graph_ != nullptr; }
   int threads() const noexcept { return threads_; }
 
  private:
@@ -72,7 +74,7 @@ class InPlaceStream : public CpuStream {
   void record(Event& event) override;
   void wait(const Event& event) override;
   void launch(const KernelCall& call) override;
-  void synchronize() override {}
+  void synchronize() override { require_running("synchronize"); }
   void host_access(const Touches&) override {}
   void replay(Graph& graph) override;
 

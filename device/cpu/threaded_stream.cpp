@@ -73,8 +73,7 @@ class ThreadedStream : public QueuedStream {
   void wait(const Event& event) override {
     const auto& e = dynamic_cast<const ThreadedEvent&>(event);
     if (capturing()) {
-      if (!e.external()) e.require_recorded();
-      run({}, [&e] { e.wait_host(); });
+      capture_wait(e);
       return;
     }
     e.require_recorded();
@@ -82,6 +81,7 @@ class ThreadedStream : public QueuedStream {
   }
 
   void synchronize() override {
+    require_running("synchronize");
     std::unique_lock lock(mutex_);
     change_.wait(lock, [this] { return queue_.empty() && !running_; });
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));

@@ -20,6 +20,9 @@ const char* fix_of(cudaError_t code) {
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
       return "a kernel failed: the process cannot use this GPU again; run under compute-sanitizer";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+      return "a step is recorded: read tensors after it, or train without capture";
     default:
       return "";
   }

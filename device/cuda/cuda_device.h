@@ -4,6 +4,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "belfry/device/cpu/arena_internal.h"
 #include "belfry/device/cuda/check.h"
@@ -58,6 +59,7 @@ class CudaStream : public Stream {
   void launch(const KernelCall& call) override;
   void synchronize() override;
   void host_access(const Touches& touches) override;
+  bool capturing() const noexcept override { return capturing_; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   void replay(Graph& graph) override;
@@ -95,12 +97,17 @@ class CudaDevice : public Device {
   bool host_memory() const noexcept override { return false; }
   void synchronize() override;
   void bind_thread() override;
-  void settle();  // before its arenas take memory
+  // Before its arenas take memory: waits for all its streams. What is recorded does not run.
+  void settle();
+  void add(CudaStream& stream);
+  void remove(CudaStream& stream) noexcept;
 
  private:
   int gpu_;
   Precision precision_;
   const KernelTable& kernels_;
+  std::mutex mutex_;
+  std::vector<CudaStream*> streams_;  // all there are
   BlockArena arena_, pinned_;
   std::unique_ptr<CudaStream> main_;
 };

@@ -62,8 +62,24 @@ std::unique_ptr<Event> CudaDevice::event(bool external) {
   return std::make_unique<CudaEvent>(gpu_, external);
 }
 
+void CudaDevice::add(CudaStream& stream) {
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(&stream);
+}
+
+void CudaDevice::remove(CudaStream& stream) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(streams_, &stream);
+}
+
 void CudaDevice::settle() {
-  if (main_) main_->synchronize();
+  std::vector<CudaStream*> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams = streams_;
+  }
+  if (main_ && main_->capturing()) return;
+  for (CudaStream* s : streams) s->synchronize();
 }
 
 void CudaDevice::synchronize() { main_->synchronize(); }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <memory>
+
 #include "belfry/core/error.h"
 #include "belfry/device/cuda/cuda_device.h"
+#include "belfry/device/kept_arena.h"
 
 namespace belfry {
 
@@ -10,7 +13,9 @@ namespace belfry {
 class Scratch {
  public:
   Scratch(CudaDevice& device, cudaStream_t stream, std::size_t bytes)
-      : arena_(device.arena(MemoryKind::device)), bytes_(bytes) {
+      : kept_(arena_in_use(device)),
+        arena_(kept_ ? *kept_ : device.arena(MemoryKind::device)),
+        bytes_(bytes) {
     if (bytes == 0) return;
     if (stream != device.main().native())
       throw DeviceError("library calls with scratch memory run on a device's main stream only");
@@ -24,6 +29,7 @@ class Scratch {
   void* data() const noexcept { return data_; }  // null when empty
 
  private:
+  std::shared_ptr<Arena> kept_;
   Arena& arena_;
   std::size_t bytes_;
   void* data_ = nullptr;

@@ -53,9 +53,11 @@ CudaStream::CudaStream(CudaDevice& device, int gpu, int priority) : device_(devi
   BELFRY_CUDA(gpu, cudaDeviceGetStreamPriorityRange, &least, &greatest);
   BELFRY_CUDA(gpu, cudaStreamCreateWithPriority, &stream_, cudaStreamNonBlocking,
               priority > 0 ? greatest : least);
+  device_.add(*this);
 }
 
 CudaStream::~CudaStream() {
+  device_.remove(*this);
   cudaStreamSynchronize(stream_);
   cudaStreamDestroy(stream_);
 }
@@ -96,6 +98,7 @@ void CudaStream::launch(const KernelCall& call) {
 }
 
 void CudaStream::synchronize() {
+  require_running("synchronize");
   BELFRY_CUDA(gpu_, cudaStreamSynchronize, stream_);
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -108,7 +111,8 @@ void CudaStream::host_access(const Touches& touches) {
 void CudaStream::begin_capture() {
   if (capturing_) throw DeviceError("begin_capture: the stream is capturing already");
   const CurrentDevice current(gpu_);
-  BELFRY_CUDA(gpu_, cudaStreamBeginCapture, stream_, cudaStreamCaptureModeThreadLocal);
+  // Relaxed: an arena that has to grow may ask the system meanwhile.
+  BELFRY_CUDA(gpu_, cudaStreamBeginCapture, stream_, cudaStreamCaptureModeRelaxed);
   capturing_ = true;
 }
 

@@ -110,4 +110,27 @@ TEST_CASE("towers on GPUs without a driver are a DeviceError that says so") {
   CHECK(out.find("exit 7") != std::string::npos);
 }
 
+TEST_CASE("BELFRY_ISA chooses the kernels and is refused where it cannot be had") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(devices("BELFRY_ISA=x86-64"), Contains("kernels: x86-64 of x86-64"));
+  const std::string refused = devices("BELFRY_ISA=mmx") +
+                              output_of("BELFRY_ISA=mmx '" + kCommand + "' devices; echo exit $?");
+  CHECK_THAT(refused, Contains("BELFRY_ISA") && Contains("found mmx, expected x86-64") &&
+                          Contains("exit 2"));
+}
+
+TEST_CASE("kernels of an instruction set share no function with the rest") {
+  for (const std::string set : {"avx2", "avx512"}) {
+    const std::string object =
+        std::string(BELFRY_BINARY_DIR) + "/generated/" + set + "/host_kernels.o";
+    if (!fs::exists(object)) {
+      WARN("skipped: this build has no kernels for " << set);
+      continue;
+    }
+    CHECK(output_of("nm --defined-only --extern-only '" + object +
+                    "' | grep -v ' T belfry_host_kernels_" + set + "_[0-9]$'") == "");
+    CHECK(output_of("readelf -g '" + object + "' | grep -c COMDAT") == "0\n");
+  }
+}
+
 #endif

@@ -5,14 +5,19 @@
 #include <set>
 
 #include "belfry/allreduce/average_gradients.h"
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/image/conv2d_call.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/autodiff/ops/matrix/gemm_call.h"
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
+#include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
+#include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/contract/op_runs.h"
+#include "belfry/tests/contract/seen_device.h"
 #include "belfry/tests/optim/rule_variants.h"
 #include "belfry/towers/group.h"
 #include "kernel_lists.h"  // generated: kernel_lists(table)
@@ -44,57 +49,13 @@ struct Listed {
   }
 };
 
-// A CPU stream that notes what is launched on it.
-class NotingStream : public Stream {
- public:
-  NotingStream(Stream& stream, Kernels& seen) : stream_(stream), seen_(seen) {}
-  DeviceId device() const noexcept override { return stream_.device(); }
-  void* native() const noexcept override { return stream_.native(); }
-  void record(Event& event) override { stream_.record(event); }
-  void wait(const Event& event) override { stream_.wait(event); }
-  void copy(void* to, const void* from, std::size_t n) override { stream_.copy(to, from, n); }
-  void fill(void* to, int byte, std::size_t n) override { stream_.fill(to, byte, n); }
-  void launch(const KernelCall& call) override {
-    seen_[call.name] = {call.rows, call.functor_bytes};
-    stream_.launch(call);
-  }
-  void synchronize() override { stream_.synchronize(); }
-  void host_access(const Touches& touches) override { stream_.host_access(touches); }
-  void begin_capture() override { stream_.begin_capture(); }
-  std::unique_ptr<Graph> end_capture() override { return stream_.end_capture(); }
-  void replay(Graph& graph) override { stream_.replay(graph); }
-
- protected:
-  void submit(const Touches& touches, Task task) override {
-    stream_.run(touches, [task] { task.invoke(task.object); });  // at once: the device is in place
-  }
-
- private:
-  Stream& stream_;
-  Kernels& seen_;
-};
-
-class NotingDevice : public Device {
+// Devices that note what is launched on them.
+class NotingDevice : public contract::SeenDevice {
  public:
   NotingDevice(int index, Kernels& seen)
-      : device_(make_cpu_device(index, 1, Executor::in_place)), seen_(seen) {
-    main_ = std::make_unique<NotingStream>(device_->main(), seen_);
-  }
-  DeviceId id() const noexcept override { return device_->id(); }
-  std::unique_ptr<Stream> stream(int priority) override { return device_->stream(priority); }
-  std::unique_ptr<Event> event(bool external) override { return device_->event(external); }
-  Arena& arena(MemoryKind kind) override { return device_->arena(kind); }
-  Stream& main() override { return *main_; }
-  int threads() const noexcept override { return 1; }
-  void set_threads(int) override {}
-  bool host_memory() const noexcept override { return true; }
-  void synchronize() override { device_->synchronize(); }
-  void bind_thread() override { device_->bind_thread(); }
-
- private:
-  std::unique_ptr<Device> device_;
-  Kernels& seen_;
-  std::unique_ptr<NotingStream> main_;
+      : SeenDevice(index, [&seen](KernelCall& call) {
+          seen[call.name] = {call.rows, call.functor_bytes};
+        }) {}
 };
 
 class NotingPlatform : public Platform {
@@ -115,6 +76,7 @@ class NotingPlatform : public Platform {
 
 struct Net : Module {
   Linear hidden{*this, "hidden", 12, 40, Activation::tanh};
+  BatchNorm norm{*this, "norm", 10};
   Linear head{*this, "head", 40, 5};
 };
 
@@ -129,7 +91,8 @@ void train(const std::shared_ptr<Platform>& platform, int towers, const Optimize
   Loader loader(context, memory_dataset(std::move(x), Shape{12}, std::move(y), 5),
                 {.batch = 12, .epochs = 9});
   const auto loss = [](Net& net, const Batch& b, Step&) {
-    return cross_entropy(net.head(net.hidden(b["image"])), b["label"]);
+    const Tensor normed = net.norm(reshape(net.hidden(b["image"]), {b.rows, 4, 10}));
+    return cross_entropy(net.head(reshape(normed, {b.rows, 40})), b["label"]);
   };
   Batch batch;
   for (int k = 0; k < 2 && loader.next(batch); ++k) group.step(batch, loss);
@@ -210,6 +173,8 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
   libraries.rows<ConvBackwardDataCall>();
   libraries.rows<ConvBackwardWeightsCall>();
   libraries.rows<ColumnSumCall<float>>();
+  libraries.rows<AttentionForward<float>>();
+  libraries.rows<AttentionBackward<float>>();
 
   Kernels seen;
   const Registry registry = builtin();
@@ -225,8 +190,12 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
     CHECK(where.at(name) == kernel);
     CHECK(listed.kernels.count(name) == (library ? 0 : 1));
   }
-  // Launched by the plug-in's library calls, on devices without host memory or between processes.
-  const std::set<std::string> elsewhere = {"check_labels",
+  // Launched by the plug-in's library calls, on devices without host memory, between processes or
+  // by recorded passes.
+  const std::set<std::string> elsewhere = {"attention_key_backward_f32",
+                                           "attention_query_backward_f32",
+                                           "attention_query_f32",
+                                           "check_labels",
                                            "column_partials",
                                            "column_totals",
                                            "narrow_to_bf16",
@@ -234,6 +203,7 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
                                            "plain_conv_backward_weights_f32",
                                            "plain_conv_forward_f32",
                                            "reduce_members",
+                                           "set_numbers",
                                            "widen_from_bf16"};
   for (const auto& [name, kernel] : listed.kernels) {
     INFO(name);

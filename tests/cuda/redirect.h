@@ -70,6 +70,20 @@ class DeviceOnGpu : private MachineHolder, public Device {
   std::unique_ptr<Device> gpu_;
 };
 
+// With BELFRY_TEST_CAPTURE groups record their passes.
+class CapturingGroup : public TowerGroupBase {
+ public:
+  CapturingGroup(::belfry::Context& context, Optimizer optimizer, const Factory& make,
+                 GroupOptions options = {})
+      : TowerGroupBase(context, std::move(optimizer), make, capturing(std::move(options))) {}
+
+ private:
+  static GroupOptions capturing(GroupOptions o) {
+    o.capture = o.capture || std::getenv("BELFRY_TEST_CAPTURE") != nullptr;
+    return o;
+  }
+};
+
 inline std::unique_ptr<Device> gpu_in_its_place(int index, int, Executor) {
   return std::make_unique<DeviceOnGpu>(index);
 }
@@ -77,4 +91,5 @@ inline std::unique_ptr<Device> gpu_in_its_place(int index, int, Executor) {
 }  // namespace belfry
 
 #define Context ContextOnGpus
+#define TowerGroupBase CapturingGroup
 #define make_cpu_device gpu_in_its_place

@@ -58,7 +58,8 @@ TEST_CASE("B02 the step size does not depend on the number of towers") {
   }
 }
 
-TEST_CASE("B04 B61 a variable unused everywhere for a while is skipped, with one warning") {
+TEST_CASE("B04 B61 a variable unused everywhere for a while is skipped, with one warning",
+          "[given]") {
   EngineRun run(2, 8, 8, plain());
   Context context({.towers = "cpu:2", .threads_per_tower = 1, .log = run.log});
   TowerGroupBase group(context, momentum({.lr = 0.1}).decay(0.1),
@@ -97,7 +98,8 @@ TEST_CASE("B04 B61 a variable unused everywhere for a while is skipped, with one
   CHECK(steps == std::vector<std::pair<std::string, std::int64_t>>{{"a", 20}, {"b", 16}});
 }
 
-TEST_CASE("B05 a gradient on some towers only: rejected by name on all, or counted as 0") {
+TEST_CASE("B05 a gradient on some towers only: rejected by name on all, or counted as 0",
+          "[given]") {
   for (const Variables v : {Variables::shared, Variables::replicated})
     for (const MissingOnSome missing : {MissingOnSome::reject, MissingOnSome::zero}) {
       Context context({.towers = "cpu:3", .threads_per_tower = 1}),
@@ -228,7 +230,7 @@ TEST_CASE("B23 F43 the schedule counts updates, for any number of towers and mic
     }
 }
 
-TEST_CASE("B25 a loss that is not finite on one tower changes nothing and is named") {
+TEST_CASE("B25 a loss that is not finite on one tower changes nothing and is named", "[given]") {
   for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     EngineRun run(4, 8, 8, momentum({.lr = 0.001}));
     run.steps(2);
@@ -251,7 +253,8 @@ TEST_CASE("B25 a loss that is not finite on one tower changes nothing and is nam
   }
 }
 
-TEST_CASE("a NaN in the last bucket with accumulation leaves everything as after update 2") {
+TEST_CASE("a NaN in the last bucket with accumulation leaves everything as after update 2",
+          "[given]") {
   for (const Variables v : {Variables::shared, Variables::replicated}) {
     Context context({.towers = "cpu:3", .threads_per_tower = 1});
     TowerGroupBase group(context, adam({.lr = 1e-2}).accumulating(2), mlp(),
@@ -291,7 +294,7 @@ TEST_CASE("B34 a data set smaller than one batch trains one short update an epoc
   CHECK_THROWS_WITH(EngineRun(2, 3, 8, plain(), true), Contains("3") && Contains("8"));
 }
 
-TEST_CASE("B61 500 variables: what the presence check costs") {
+TEST_CASE("B61 500 variables: what the presence check costs", "[given]") {
   struct Many : Module {
     ModuleList<Linear> layers{*this, "l"};
     Many() {

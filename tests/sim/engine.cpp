@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/tests/sim/engine.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -47,6 +48,31 @@ TEST_CASE("queues with a thread each give the bits of the plain run") {
       CHECK(run_plain(run, Executor::threaded) == want);
       CHECK(run_plain(run, Executor::lazy) == want);
     }
+}
+
+TEST_CASE("parameters are gathered under the next forward pass, by virtual time") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Run run = all_runs(4)[0];
+    for (const Run& r : all_runs(4))
+      if (r.label == "clip, l2, ema, evaluation, collectives") run = r;
+    REQUIRE(run.way == Way::collectives);
+    run.updates = 2;
+    run.evaluate = false;
+    const Outcome out = run_simulated(run, {.seed = seed, .trace = true});
+    REQUIRE(out.error.empty());
+    double gathered = -1;
+    std::vector<double> products;
+    for (const Traced& t : out.trace) {
+      if (t.what.find("exchange 5 bucket 0 update 1 of member 0") == 0) gathered = t.end;
+      if (t.what == "gemm_f32 on cpu:0 main") products.push_back(t.begin);
+    }
+    std::sort(products.begin(), products.end());
+    REQUIRE(gathered > 0);
+    constexpr std::size_t kEvaluated = 2 * 3;  // with and without averaged parameters, 3 layers
+    REQUIRE(products.size() > kEvaluated + 2 * 3);
+    // The last layers' bucket comes last; the first product of update 2 does not wait for it.
+    CHECK(products[(products.size() - kEvaluated) / 2] < gathered);
+  }
 }
 
 TEST_CASE("the exchange of the first bucket runs under the backward pass, by virtual time") {

@@ -24,7 +24,9 @@ struct Run {
   std::int64_t updates = 3;
   bool shuffle = true;
   std::int64_t prefetch = 1;
-  bool branch = false;    // a variable that only some updates reach
+  bool branch = false;  // a variable that only some updates reach
+  bool norm = false;    // batch norm: a state that is exchanged
+  bool capture = false;
   bool evaluate = false;  // between the updates
   std::int64_t check_replicas = 0;
 };

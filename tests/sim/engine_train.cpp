@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <memory>
+#include <numeric>
 
+#include "belfry/autodiff/nn/batch_norm.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/mul.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/core/error.h"
 #include "belfry/data/memory.h"
 #include "belfry/optim/optimizer.h"
@@ -20,6 +23,14 @@ struct Net : Module {
   Linear head{*this, "head", 64, 5};
   Variable gate{*this, "gate", Shape{5}, Init::zeros()};
   Tensor forward(const Tensor& x) { return head(middle(hidden(x))); }
+};
+
+struct NormedNet : Net {
+  BatchNorm norm{*this, "norm", 30, Activation::relu};
+  Tensor forward(const Tensor& x) {
+    const Tensor y = norm(reshape(hidden(x), {x.shape()[0], 4, 30}));
+    return head(middle(reshape(y, {x.shape()[0], 120})));
+  }
 };
 
 std::shared_ptr<const Dataset> data(std::int64_t rows) {
@@ -39,9 +50,12 @@ std::string described(const char* name, const E& e) {
   return std::string(name) + ": " + e.what();
 }
 
+template <class N>
 void train(Context& context, const Run& run, GroupOptions options, Outcome& out) {
+  options.capture = run.capture;
+  options.check_capture = 4;
   options.first_bucket_bytes = 2 * kBlock * sizeof(float);
-  TowerGroup<Net> group(context, run.optimizer(), options);
+  TowerGroup<N> group(context, run.optimizer(), options);
   Loader loader(
       context, data(run.rows),
       {.batch = run.batch, .epochs = 100, .shuffle = run.shuffle, .prefetch = run.prefetch});
@@ -51,7 +65,7 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
     return group
         .evaluate(
             loader_of_rows,
-            [](Net& net, const Batch& b, Step&) {
+            [](N& net, const Batch& b, Step&) {
               return cross_entropy(net.forward(b["image"]), b["label"]);
             },
             ema)
@@ -60,7 +74,7 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
   Batch batch;
   for (std::int64_t k = 1; k <= run.updates && loader.next(batch); ++k) {
     const bool gated = run.branch && k % 2 == 0;
-    const auto report = group.step(batch, [&](Net& net, const Batch& b, Step&) {
+    const auto report = group.step(batch, [&](N& net, const Batch& b, Step&) {
       Tensor logits = net.forward(b["image"]);
       if (gated) logits = mul(logits, net.gate);
       return cross_entropy(logits, b["label"]);
@@ -68,6 +82,9 @@ void train(Context& context, const Run& run, GroupOptions options, Outcome& out)
     out.losses.push_back(report.loss());
     if (run.evaluate) out.losses.push_back(evaluated(5, 3));
   }
+  if (run.optimizer().statistics == Statistics::squares)
+    for (const GroupArray& a : group.squares())
+      out.losses.push_back(std::accumulate(a.values.begin(), a.values.end(), 0.0));
   out.losses.push_back(evaluated(24, 24));  // every tower's parameters, also when shards are fixed
   if (run.optimizer().ema > 0) out.losses.push_back(evaluated(24, 24, true));
   out.hash = group.parameter_hash();
@@ -104,7 +121,7 @@ void run_in(const Run& run, const ContextOptions& context, const GroupOptions& g
             Outcome& out) {
   guarded(out, [&] {
     Context made(context);
-    train(made, run, group, out);
+    run.norm ? train<NormedNet>(made, run, group, out) : train<Net>(made, run, group, out);
   });
 }
 
@@ -154,9 +171,29 @@ std::vector<Run> all_runs(int towers) {
       o.strict(towers == 8 ? 9 : 8).accumulating(2);
       o.guard = false;
     });
+    for (const bool accumulate : {false, true}) {
+      Run* r = add(accumulate ? "recorded, accumulate 2, squares" : "recorded, clip",
+                   [accumulate](Optimizer& o) {
+                     if (accumulate)
+                       o.accumulating(2).with_statistics(Statistics::squares);
+                     else
+                       o.clip_global_norm(0.5);
+                   });
+      r->capture = true;
+      r->updates = 7;  // three kinds of shards: given, recorded, replayed
+    }
+    add("recorded, strict of 8", [](Optimizer& o) { o.strict(8); })->capture = true;
     add("empty towers, no prefetch, evaluation", [](Optimizer&) {})->batch = 2;
     out.back().evaluate = true;
     out.back().prefetch = 0;
+    add("batch norm, empty towers, evaluation", [](Optimizer&) {})->norm = true;
+    out.back().batch = 2;
+    out.back().evaluate = true;
+    add("batch norm, accumulate 2, no statistics", [](Optimizer& o) {
+      o.accumulate = 2;
+      o.guard = false;
+    })->norm = true;
+    add("batch norm, strict of 8", [](Optimizer& o) { o.strict(8); })->norm = true;
   }
   return out;
 }

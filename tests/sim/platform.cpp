@@ -175,8 +175,7 @@ void SimStream::wait(const Event& event) {
   submitted(Kind::other, {}, "wait");
   if (scheduler_.drop_wait(device().index)) return;
   if (capturing()) {
-    if (!e.external()) e.require_recorded();
-    run({}, [&e] { e.require_recorded(); });
+    capture_wait(e);
     return;
   }
   e.require_recorded();
@@ -238,6 +237,7 @@ void SimStream::push(OwnedTask task) {
 }
 
 void SimStream::synchronize() {
+  require_running("synchronize");
   const bool fails = scheduler_.call("synchronize " + name_, true);
   if (memory_ != nullptr) memory_->synchronized(queue_);
   scheduler_.synchronize(queue_, !scheduler_.drop_sync(device().index));

@@ -131,7 +131,7 @@ TEST_CASE("the public stages give the update of step()") {
   CHECK(staged.clocks().update == 3);
 }
 
-TEST_CASE("guard: a non-finite gradient on one tower refuses the update everywhere") {
+TEST_CASE("guard: a non-finite gradient on one tower refuses the update everywhere", "[given]") {
   for (const Variables v : {Variables::shared, Variables::replicated})
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -214,7 +214,8 @@ TEST_CASE("evaluate changes nothing and weighs by rows") {
   CHECK(eval(50, false).loss == whole.loss);
 }
 
-TEST_CASE("F52 log_placement lists every op of the first update with its devices, once") {
+TEST_CASE("F52 log_placement lists every op of the first update with its devices, once",
+          "[given]") {
   std::string text;
   Context context(
       {.towers = "cpu:2", .threads_per_tower = 1, .log = Log([&](LogLevel, std::string_view line) {

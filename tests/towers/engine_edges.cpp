@@ -122,7 +122,7 @@ TEST_CASE("apply() checks names, shapes, squares and frozen variables before any
   CHECK(towers.apply(good()).update == 1);
 }
 
-TEST_CASE("a unit of weight 0 contributes nothing, not even its NaN") {
+TEST_CASE("a unit of weight 0 contributes nothing, not even its NaN", "[given]") {
   for (const Variables v : {Variables::shared, Variables::replicated})
     for (const std::int64_t k : {1, 2}) {
       Context context(cpu(3)), two(cpu(1));

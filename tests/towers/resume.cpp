@@ -235,7 +235,8 @@ TEST_CASE("a manifest nested 400,000 deep, and a tensor of rank 8, are Checkpoin
              Contains("[2, 1, 1, 1, 1, 1, 1, 1] in the checkpoint, [2] here"));
 }
 
-TEST_CASE("a skipped update does not move periods: epochs, validation and checkpoints go on") {
+TEST_CASE("a skipped update does not move periods: epochs, validation and checkpoints go on",
+          "[given]") {
   const TestFolder folder;
   Messages messages;
   LinRun run(1, 3, lin_momentum(), 8, 4, messages.log());  // 2 updates an epoch
@@ -367,7 +368,7 @@ TEST_CASE("the folder's lock comes before a look at the folder, and after it a s
   }
 }
 
-TEST_CASE("what the progress output throws does not replace the error that ends a run") {
+TEST_CASE("what the progress output throws does not replace the error that ends a run", "[given]") {
   LinRun run(1, 3, lin_momentum());
   TrainerOptions options;
   options.live = true;

@@ -21,9 +21,13 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kManifestFile = "manifest.json";
 constexpr std::uint64_t kLargestManifest = std::uint64_t{64} << 20;
 
-// "hidden.weight" for a parameter, "velocity/hidden.weight" for state.
+// Whether it is the model's: a parameter or a state of a module; else the optimizer's.
+bool of_model(const GroupArray& a) { return a.kind == "parameter" || a.kind == kStateKind; }
+
+// "hidden.weight" for a parameter, "bn.running_mean" for a state, "velocity/hidden.weight" for
+// state of the optimizer.
 std::string tensor_name(const GroupArray& a) {
-  return a.kind == "parameter" ? a.variable : a.kind + "/" + a.variable;
+  return of_model(a) ? a.variable : a.kind + "/" + a.variable;
 }
 
 // Writes one file and records its size and checksum on the way.
@@ -97,11 +101,11 @@ class Matching {
  private:
   void note(std::string text) { differences_.push_back(std::move(text)); }
   bool wanted(const GroupArray& a, bool parameters) const {
-    if ((a.kind == "parameter") != parameters) return false;
+    if (of_model(a) != parameters) return false;
     if (a.kind == "ema") return options_.optimizer || options_.ema;
     return parameters || (options_.optimizer && same_rule_);
   }
-  bool state(const GroupArray& a) const { return a.kind != "parameter" && a.kind != "ema"; }
+  bool state(const GroupArray& a) const { return !of_model(a) && a.kind != "ema"; }
   bool complete(const std::string& variable) const;
 
   std::vector<GroupArray> arrays_;
@@ -113,7 +117,11 @@ class Matching {
 
 void Matching::take(const std::string& path, bool parameters) {
   const safetensors::Reader reader(path);
-  const std::string what = parameters ? "variable '" : "optimizer state '";
+  const auto what = [parameters](const GroupArray& a) {
+    return std::string(!parameters            ? "optimizer state '"
+                       : a.kind == kStateKind ? "state '"
+                                              : "variable '");
+  };
   std::set<std::string> known;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     GroupArray& a = arrays_[i];
@@ -122,12 +130,12 @@ void Matching::take(const std::string& path, bool parameters) {
     known.insert(name);
     const safetensors::Entry* entry = reader.find(name);
     if (entry == nullptr) {
-      note(what + name + "' " + a.shape.text() + " is not in the checkpoint");
+      note(what(a) + name + "' " + a.shape.text() + " is not in the checkpoint");
     } else if (entry->shape != a.shape.extents()) {
-      note(what + name + "': " + safetensors::shape_text(entry->shape) + " in the checkpoint, " +
+      note(what(a) + name + "': " + safetensors::shape_text(entry->shape) + " in the checkpoint, " +
            a.shape.text() + " here");
     } else if (entry->dtype != "F32") {
-      note(what + name + "': type " + entry->dtype + " in the checkpoint, F32 here");
+      note(what(a) + name + "': type " + entry->dtype + " in the checkpoint, F32 here");
     } else {
       reader.read(*entry, std::as_writable_bytes(std::span(a.values)));
       loaded_[i] = true;
@@ -135,7 +143,9 @@ void Matching::take(const std::string& path, bool parameters) {
   }
   const bool strict = parameters || (options_.optimizer && same_rule_);
   for (const safetensors::Entry& e : reader.entries())
-    if (strict && !known.contains(e.name)) note(what + e.name + "' is in the checkpoint only");
+    if (strict && !known.contains(e.name))
+      note((parameters ? "variable '" : "optimizer state '") + e.name +
+           "' is in the checkpoint only");
 }
 
 // Whether the variable has the checkpoint's parameter and all of its state.
@@ -223,8 +233,7 @@ void write_snapshot(const std::string& path, const std::shared_ptr<const Snapsho
                     FileOps& files) {
   make_directories(std::filesystem::path(path).parent_path().string(), files);
   std::vector<const GroupArray*> model, optimizer;
-  for (const GroupArray& a : snapshot->arrays)
-    (a.kind == "parameter" ? model : optimizer).push_back(&a);
+  for (const GroupArray& a : snapshot->arrays) (of_model(a) ? model : optimizer).push_back(&a);
   AtomicDirectory folder(path, files);
   Manifest manifest = snapshot->manifest;
   manifest.files.push_back(write_tensors(folder, kModelFile, model));

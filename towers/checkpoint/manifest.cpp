@@ -10,6 +10,7 @@
 
 #include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
+#include "belfry/device/host_kernels.h"
 #include "belfry/version.h"
 
 namespace belfry {
@@ -204,11 +205,7 @@ std::map<std::string, std::string> library_versions() {
   std::map<std::string, std::string> out{{"belfry", kVersion}, {"compiler", __VERSION__}};
   out["onednn"] = std::to_string(DNNL_VERSION_MAJOR) + "." + std::to_string(DNNL_VERSION_MINOR) +
                   "." + std::to_string(DNNL_VERSION_PATCH);
-#if defined(__x86_64__)
-  out["instruction_set"] = __builtin_cpu_supports("avx512f") ? "avx512"
-                           : __builtin_cpu_supports("avx2")  ? "avx2"
-                                                             : "x86-64";
-#endif
+  out["instruction_set"] = name_of(instruction_set());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "belfry/core/log.h"
+#include "belfry/towers/loss_text.h"
 #include "belfry/towers/trainer.h"
 
 namespace belfry {
@@ -24,8 +25,8 @@ class Window {
     loss_ += r.weight * r.loss();
     for (const auto& [name, value] : r.metrics) metrics_[name] += r.weight * value;
   }
-  std::string text() const {
-    std::string out = fmt::format("loss {:.4f}", loss_ / weight_);
+  std::string text(const std::string& label_unit) const {
+    std::string out = loss_text(loss_ / weight_, label_unit);
     for (const auto& [name, sum] : metrics_) out += fmt::format(" {} {:.4f}", name, sum / weight_);
     return out;
   }
@@ -65,8 +66,8 @@ class Progress : public Hook {
   }
   void on_validation(TrainRun& run, const EvalReport& report) override {
     close_line(run);
-    std::string text =
-        fmt::format("validation at update {}: loss {:.4f}", run.result.update, report.loss);
+    std::string text = fmt::format("validation at update {}: {}", run.result.update,
+                                   loss_text(report.loss, run.loader.dataset().label_unit()));
     for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
     run.put(text + fmt::format(" ({} rows, {:.1f} s)\n", report.rows, report.seconds));
   }
@@ -106,8 +107,8 @@ class Progress : public Hook {
         "epoch {}/{} update {}/{} {} lr {:.4g} {:.0f} samples/s exposed {:.1f}% data wait {:.1f}% "
         "ETA {}",
         report.epoch + 1, run.loader.options().epochs, report.update, report.update + total - done,
-        window_.text(), report.lr, part.samples_per_second(), 100 * part.exposed_share(),
-        100 * part.data_wait_share(), duration(left));
+        window_.text(run.loader.dataset().label_unit()), report.lr, part.samples_per_second(),
+        100 * part.exposed_share(), 100 * part.data_wait_share(), duration(left));
   }
   void close_line(TrainRun& run) {
     if (std::exchange(open_line_, false)) run.put("\n");

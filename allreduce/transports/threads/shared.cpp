@@ -126,6 +126,7 @@ class SharedMover : public Mover {
     delayed_ = false;
   }
 
+  void mark_bucket(int) override {}
   void bucket_ready(int bucket) override {
     const bool last = ++marked_ == static_cast<int>(a_->ready.size());
     device_.main().run({}, [a = a_.get(), bucket, last] {
@@ -177,6 +178,7 @@ class SharedMover : public Mover {
   }
 
   void finish(bool) override {}  // the tower waits for the outcome next; the step's end joins all
+  void await_parameters(int) override {}
 
   void read(FlatArray what, int k, float* whole) override {
     const Tensor& from = array(what, k);

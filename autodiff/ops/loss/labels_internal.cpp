@@ -6,7 +6,12 @@
 
 namespace belfry {
 
+// A fault of a GPU carries three numbers: -classes stands for the rows of an index's table.
 void throw_label(std::int64_t row, std::int32_t label, std::int64_t classes) {
+  if (classes < 0)
+    throw DataError(ErrorText{.what = "index of row " + std::to_string(row) + " is out of range",
+                              .found = std::to_string(label),
+                              .expected = "an index in [0, " + std::to_string(-classes) + ")"});
   throw DataError(ErrorText{.what = "label of row " + std::to_string(row) + " is out of range",
                             .found = std::to_string(label),
                             .expected = "a label in [0, " + std::to_string(classes) + ")"});
@@ -14,11 +19,34 @@ void throw_label(std::int64_t row, std::int32_t label, std::int64_t classes) {
 
 namespace {
 
+// How many labels make a row of the batch.
+std::int64_t per_row(const Tensor& labels) {
+  return labels.shape().rank() < 2 ? 1 : labels.size() / labels.shape()[0];
+}
+
+// `classes` below 0: indices into a table of -classes rows.
 void check_range(const Tensor& labels, std::int64_t classes, LabelFilter filter) {
   const std::int32_t* y = labels.data<std::int32_t>();
+  const std::int64_t limit = classes < 0 ? -classes : classes;
   for (std::int64_t row = 0; row < labels.size(); ++row)
-    if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= classes))
-      throw_label(row, y[row], classes);
+    if (!filter.drops(y[row]) && (y[row] < 0 || y[row] >= limit))
+      throw_label(row / per_row(labels), y[row], classes);
+}
+
+// Puts the check of the range on the stream.
+void launch_check(const Tensor& labels, std::int64_t classes, LabelFilter filter) {
+  if (labels.size() == 0) return;
+  if (labels.device().host_memory()) {
+    stream_of(labels).run(Touches().reads(labels.raw(), labels.bytes()),
+                          [labels, classes, filter] { check_range(labels, classes, filter); });
+    return;
+  }
+  const Scope* scope = Scope::current();
+  if (scope == nullptr || scope->options().label_fault == nullptr) return;
+  launch_rows(stream_of(labels), 1,
+              CheckLabels{labels.data<std::int32_t>(), static_cast<std::size_t>(labels.size()),
+                          static_cast<std::size_t>(per_row(labels)), classes, filter,
+                          scope->options().label_fault});
 }
 
 Shape leading(const Shape& shape) {
@@ -40,18 +68,10 @@ void check_labels(const char* op, const Tensor& logits, const Tensor& labels, La
              name_of(logits.device().id()));
   const std::int64_t classes = logits.shape()[-1];
   if (classes < 1) throw_op(op, "no classes", logits.shape().text(), "at least 1 column");
-  if (labels.size() == 0) return;
-  if (labels.device().host_memory()) {
-    stream_of(labels).run(Touches().reads(labels.raw(), labels.bytes()),
-                          [labels, classes, filter] { check_range(labels, classes, filter); });
-    return;
-  }
-  const Scope* scope = Scope::current();
-  if (scope == nullptr || scope->options().label_fault == nullptr) return;
-  launch_rows(stream_of(labels), 1,
-              CheckLabels{labels.data<std::int32_t>(), static_cast<std::size_t>(labels.size()),
-                          classes, filter, scope->options().label_fault});
+  launch_check(labels, classes, filter);
 }
+
+void check_indices(const Tensor& indices, std::int64_t count) { launch_check(indices, -count, {}); }
 
 std::vector<OpMisuse> label_misuses(const char* op,
                                     std::function<void(const Tensor&, const Tensor&)> call) {

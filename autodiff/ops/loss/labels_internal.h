@@ -17,6 +17,9 @@ inline LabelFilter label_filter(std::optional<std::int32_t> ignore) {
 // DataError, elsewhere it leaves its finding in the scope's label_fault, for the engine to throw.
 void check_labels(const char* op, const Tensor& logits, const Tensor& labels, LabelFilter filter);
 
+// The same for indices into a table of `count` rows, of any shape; the message says index.
+void check_indices(const Tensor& indices, std::int64_t count);
+
 // The misuses that every op of logits and labels has.
 std::vector<OpMisuse> label_misuses(const char* op,
                                     std::function<void(const Tensor&, const Tensor&)> call);

@@ -11,6 +11,7 @@ namespace {
 struct Draw {
   Philox philox;
   std::uint32_t draw, update, first_row;
+  const PassNumbers* numbers;
   double p;
 };
 
@@ -20,9 +21,9 @@ void apply(const Draw& d, const Tensor& x, const Tensor& y) {
     using T = decltype(scalar);
     const auto rows = static_cast<std::size_t>(x.shape()[0]);
     launch_rows(stream_of(x), rows,
-                DropoutRow<T>{d.philox, d.draw, d.update, d.first_row, static_cast<float>(d.p),
-                              static_cast<T>(1 / (1 - d.p)), x.data<T>(), y.data<T>(),
-                              static_cast<std::size_t>(x.size()) / rows});
+                DropoutRow<T>{d.philox, d.draw, d.update, d.first_row, d.numbers,
+                              static_cast<float>(d.p), static_cast<T>(1 / (1 - d.p)), x.data<T>(),
+                              y.data<T>(), static_cast<std::size_t>(x.size()) / rows});
   });
 }
 
@@ -47,8 +48,12 @@ Tensor dropout(const Tensor& x, double p, std::uint64_t path) {
              x.shape().text() + " in a pass of " + std::to_string(o.rows) + " rows",
              "a leading extent of " + std::to_string(o.rows));
   const auto folded = static_cast<std::uint32_t>(path ^ (path >> 32));
-  const Draw draw{philox_key(o.seed, Purpose::dropout), folded ^ scope->next_draw(path),
-                  static_cast<std::uint32_t>(o.update), static_cast<std::uint32_t>(o.first_row), p};
+  const Draw draw{philox_key(o.seed, Purpose::dropout),
+                  folded ^ scope->next_draw(path),
+                  static_cast<std::uint32_t>(o.update),
+                  static_cast<std::uint32_t>(o.first_row),
+                  o.numbers,
+                  p};
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   apply(draw, x, y);
   return recorded(

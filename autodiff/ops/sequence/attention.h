@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+
+#include "belfry/autodiff/tensor.h"
+
+namespace belfry {
+
+// softmax(q k^T / sqrt(width)) v for each head: Vaswani et al., "Attention is all you need", 2017.
+// qkv is [rows, positions, 3 heads width], the projections q, k and v side by side; the result is
+// [rows, positions, heads width]. With `causal` a position sees itself and those before it, and
+// what it does not see cannot reach it, NaN included. Memory is linear in the number of positions:
+// probabilities are computed again in backward. f32 or f64.
+Tensor attention(const Tensor& qkv, std::int64_t heads, bool causal);
+
+// The same from three tensors: q [rows, positions, heads width], k and v [rows, keys, heads width];
+// with `causal` there are as many keys as positions.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t heads,
+                 bool causal);
+
+}  // namespace belfry

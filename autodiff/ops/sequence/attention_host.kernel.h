@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "belfry/autodiff/ops/sequence/vector.kernel.h"
+
+// What the host's attention is made of: operands are packed into memory of this thread that vectors
+// fit into, and blocks of queries go through products in registers. Memory is linear in the number
+// of keys.
+namespace belfry {
+
+inline constexpr std::size_t kQueryRows = 8;  // queries whose products with all keys are at hand
+
+template <class T>
+struct AttentionHost {
+  static constexpr std::size_t kLanes = kVectorLanes<T>, kColumns = 2 * kLanes;
+  static std::size_t padded(std::size_t n) { return (n + kColumns - 1) / kColumns * kColumns; }
+
+  // `elements` of this thread's memory, kept between calls.
+  static T* memory(std::size_t elements) {
+    thread_local std::vector<T> kept;
+    if (kept.size() < elements + kColumns) kept.resize(elements + kColumns);
+    return kept.data();
+  }
+  // to [rows, to_row] = the first `width` of each of x's rows, zeros behind.
+  static void pack(const T* x, std::size_t stride, std::size_t rows, std::size_t width, T* to,
+                   std::size_t to_row) {
+    for (std::size_t r = 0; r < rows; ++r, x += stride, to += to_row) {
+      for (std::size_t c = 0; c < width; ++c) to[c] = x[c];
+      for (std::size_t c = width; c < to_row; ++c) to[c] = T(0);
+    }
+  }
+  // to [width, to_row] = x transposed times `scale`, zeros behind.
+  static void pack_transposed(const T* x, std::size_t stride, std::size_t rows, std::size_t width,
+                              T scale, T* to, std::size_t to_row) {
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < width; ++c) to[c * to_row + r] = x[r * stride + c] * scale;
+    for (std::size_t c = 0; c < width; ++c)
+      for (std::size_t r = rows; r < to_row; ++r) to[c * to_row + r] = T(0);
+  }
+  // c [rows, columns] = a [rows, k] b [k, columns]; rows and columns are whole tiles.
+  template <bool kAdd>
+  static void product(std::size_t rows, std::size_t columns, std::size_t k, const T* a,
+                      std::size_t a_row, std::size_t a_term, const T* b, std::size_t b_row, T* c,
+                      std::size_t c_row) {
+    for (std::size_t n = 0; n < columns; n += kColumns)
+      for (std::size_t m = 0; m < rows; m += kTileRows)
+        tile<T, kAdd>(k, a + m * a_row, a_row, a_term, b + n, b_row, c + m * c_row + n, c_row);
+  }
+  static bool finite(const T* x, std::size_t stride, std::size_t rows, std::size_t width) {
+    T sum = T(0);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < width; ++c) sum += x[r * stride + c] * T(0);
+    return sum == T(0);
+  }
+  // p[0..n) = e^(p - largest), zeros up to `end`; returns their sum, and the largest.
+  static T exponentials(T* p, std::size_t n, std::size_t end, T* largest) {
+    for (std::size_t j = n; j < end; ++j) p[j] = std::numeric_limits<T>::lowest();
+    Vector<T> top = splat(std::numeric_limits<T>::lowest()), sum{};
+    for (std::size_t j = 0; j < end; j += kLanes) {
+      const Vector<T> x = load_vector(p + j);
+      top = x > top ? x : top;
+    }
+    T most = top[0];
+    for (std::size_t l = 1; l < kLanes; ++l) most = top[l] > most ? top[l] : most;
+    for (std::size_t j = 0; j < end; j += kLanes) {  // those behind are nothing beside e^0
+      const Vector<T> e = exp_vector(load_vector(p + j) - most);
+      store_vector(p + j, e);
+      sum += e;
+    }
+    for (std::size_t j = n; j < end; ++j) p[j] = T(0);
+    T total = T(0);
+    for (std::size_t l = 0; l < kLanes; ++l) total += sum[l];
+    *largest = most;
+    return total;
+  }
+};
+
+}  // namespace belfry

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Model gpt on towers: promise 1, strict mode, start values, what its factory refuses.
+#include <cmath>
+
+#include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/core/document.h"
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+#include "belfry/tests/catch.h"
+#include "belfry/tests/towers/nets.h"
+#include "belfry/towers/model.h"
+
+using namespace belfry;
+using namespace belfry::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr std::int64_t kContext = 12, kVocabulary = 29;
+
+std::shared_ptr<ModelFactory> factory(const std::string& keys) {
+  const std::shared_ptr<ModelFactory> model =
+      builtin().table<ModelEntry>().at("gpt", "model").make();
+  Document document = Document::from_text("[model]\n" + keys, "test.toml");
+  Schema schema;
+  model->declare(schema);
+  document.bind("model", schema);
+  document.finish();
+  return model;
+}
+
+TowerGroupBase::Factory gpt(const std::string& more = "") {
+  const auto model = factory("layers = 2\nwidth = 24\nheads = 3\n" + more);
+  return [model] { return model->build(Shape{kContext}, kVocabulary); };
+}
+
+Loss next_token(Module& m, const Batch& b, Step&) {
+  return cross_entropy(static_cast<Classifier&>(m).forward(b["tokens"]), b["label"]);
+}
+
+// Rows of tokens of which each allows two followers.
+std::shared_ptr<const Dataset> sentences(std::int64_t rows) {
+  const Philox random = philox_key(3, Purpose::test);
+  std::vector<std::int32_t> tokens, labels;
+  std::int32_t token = 0;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(rows * kContext); ++i) {
+    tokens.push_back(token);
+    token = static_cast<std::int32_t>(
+        (static_cast<std::uint32_t>(token) * 3 + 1 + (random(i, 0, 0, 0).v[0] & 1u)) % kVocabulary);
+    labels.push_back(token);
+  }
+  return memory_dataset({{"tokens", Shape{kContext}, std::move(tokens)},
+                         {"label", Shape{kContext}, std::move(labels)}},
+                        {.classes = kVocabulary});
+}
+
+Optimizer recipe() {
+  return adamw({.lr = 3e-3}).clip_global_norm(1.0).decay(0.1, {"*.bias", "*norm*"});
+}
+
+struct Run {
+  Run(int towers, Optimizer optimizer, const std::string& more, std::int64_t batch = 13,
+      Variables variables = Variables::shared)
+      : context({.towers = "cpu:" + std::to_string(towers), .seed = 5, .threads_per_tower = 1}),
+        loader(context, sentences(26), {.batch = batch, .epochs = 1000}),
+        group(context, std::move(optimizer), gpt(more), {.variables = variables}) {}
+  Report step() {
+    Batch batch;
+    REQUIRE(loader.next(batch));
+    return group.step(batch, next_token);
+  }
+  Context context;
+  Loader loader;
+  TowerGroupBase group;
+};
+
+}  // namespace
+
+TEST_CASE("gpt: gradients on N = 1, 2, 3, 4, 8 towers agree to 2e-6 of their norm along a run") {
+  std::vector<std::unique_ptr<Run>> runs;
+  for (const int n : {1, 2, 3, 4, 8})
+    runs.push_back(std::make_unique<Run>(n, recipe(), "dropout = 0.1"));
+  double worst = 0;
+  for (int u = 0; u < 12; ++u) {
+    std::vector<GroupArray> one;
+    Batch first;
+    for (std::size_t k = 0; k < runs.size(); ++k) {
+      Batch batch;
+      REQUIRE(runs[k]->loader.next(batch));
+      if (k != 0) {
+        runs[k]->group.set_arrays(runs[0]->group.arrays());
+        runs[k]->group.set_clocks(runs[0]->group.clocks());
+      }
+      const auto g = runs[k]->group.averaged(batch, next_token);
+      if (k == 0)
+        one = g, first = batch;
+      else
+        worst = std::max(worst, distance(g, one));
+    }
+    runs[0]->group.step(first, next_token);
+  }
+  INFO("largest difference " << worst);
+  CHECK(worst <= 2e-6);
+}
+
+TEST_CASE("gpt: strict mode gives the same bits on N = 1, 2, 3, 4, 8 towers") {
+  const auto trained = [](int towers, Variables variables) {
+    Run run(towers, recipe().strict(8), "dropout = 0.1", 13, variables);
+    std::vector<double> losses;
+    for (int u = 0; u < 5; ++u) losses.push_back(run.step().loss());
+    return std::pair{losses, run.group.parameter_hash()};
+  };
+  const auto want = trained(1, Variables::shared);
+  for (const int n : {2, 3, 4, 8}) {
+    INFO(n << " towers");
+    CHECK(trained(n, Variables::shared) == want);
+    CHECK(trained(n, Variables::replicated) == want);
+  }
+}
+
+TEST_CASE("gpt learns which token follows which") {
+  Run run(2, recipe(), "", 26);
+  double loss = 0;
+  for (int u = 0; u < 150; ++u) loss = run.step().loss();
+  INFO("loss " << loss << ", that of the best guess " << std::log(2.0));
+  CHECK(loss < 1.0);
+}
+
+TEST_CASE("gpt: start values are GPT-2's, and the loss is that of equal chances") {
+  Run run(1, recipe(), "");
+  const auto deviation = [&](const std::string& name) {
+    double sum = 0;
+    const std::vector<float> values = run.group.parameter(name);
+    for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
+    return std::sqrt(sum / static_cast<double>(values.size()));
+  };
+  CHECK(deviation("tokens.weight") == Approx(0.02).epsilon(0.1));
+  CHECK(deviation("positions.weight") == Approx(0.02).epsilon(0.1));
+  CHECK(deviation("block.1.attention.qkv.weight") == Approx(0.02).epsilon(0.1));
+  CHECK(deviation("block.0.attention.out.weight") == Approx(0.01).epsilon(0.1));
+  CHECK(deviation("block.1.down.weight") == Approx(0.01).epsilon(0.1));
+  CHECK(deviation("block.1.norm2.weight") == 1);
+  CHECK(deviation("block.0.up.bias") == 0);
+  CHECK(run.step().loss() == Approx(std::log(static_cast<double>(kVocabulary))).epsilon(0.01));
+}
+
+TEST_CASE("gpt: a tied head, and the shape of GPT-2 124M without memory for it") {
+  const auto model =
+      factory("layers = 12\nwidth = 768\nheads = 12\ncontext = 1024\nvocabulary = 50257\n")
+          ->build(Shape{1024}, 50257);
+  std::int64_t parameters = 0;
+  for (const Variable* v : model->variables()) parameters += v->shape().size();
+  CHECK(parameters == 124439808);  // as GPT-2's smallest
+}
+
+TEST_CASE("gpt: what does not fit the data or itself is a ConfigError") {
+  CHECK_THROWS_WITH(factory("width = 10\nheads = 3\n"), Contains("heads = 3"));
+  CHECK_THROWS_WITH(factory("context = 8\n")->build(Shape{12}, 29),
+                    Contains("context") && Contains("at least 12"));
+  CHECK_THROWS_WITH(factory("vocabulary = 20\n")->build(Shape{12}, 29),
+                    Contains("vocabulary") && Contains("at least 29"));
+  CHECK_THROWS_AS(factory("")->build(Shape{4, 4}, 10), ConfigError);
+  CHECK(factory("")->input().field == "tokens");
+}
+
+TEST_CASE("gpt: a token outside the table is a DataError with its row") {
+  Run run(2, recipe(), "");
+  Batch batch;
+  REQUIRE(run.loader.next(batch));
+  batch["tokens"].data<std::int32_t>()[9 * kContext + 4] = 77;
+  CHECK_THROWS_AS(run.group.step(batch, next_token), DataError);
+  CHECK_THROWS_WITH(run.group.step(batch, next_token), Contains("77") && Contains("[0, 29)"));
+  Batch good;
+  REQUIRE(run.loader.next(good));
+  CHECK(run.group.step(good, next_token).loss() > 0);
+}
+
+TEST_CASE("gpt: rows shorter than the context use the first positions") {
+  const auto model = factory("layers = 1\nwidth = 8\nheads = 2\ncontext = 40\n");
+  Context context({.towers = "cpu:2", .threads_per_tower = 1});
+  Loader loader(context, sentences(26), {.batch = 13, .epochs = 9});
+  TowerGroupBase group(context, sgd({.lr = 0.5}),
+                       [model] { return model->build(Shape{kContext}, kVocabulary); });
+  const std::vector<float> before = group.parameter("positions.weight");
+  REQUIRE(before.size() == 40 * 8);
+  Batch batch;
+  REQUIRE(loader.next(batch));
+  group.step(batch, next_token);
+  const std::vector<float> after = group.parameter("positions.weight");
+  for (std::size_t i = 0; i < before.size(); ++i)
+    REQUIRE((before[i] != after[i]) == (i < static_cast<std::size_t>(kContext) * 8));
+}
