@@ -103,6 +103,9 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   // Not a rule: it is told beside other faults of the top level.
   if (const std::string fault = towers_fault(c.towers); !fault.empty())
     document.fault("", "towers", fault);
+}
+
+void bind_loader(Document& document, TrainConfig& c) {
   Schema loader;
   c.loader.declare(loader);
   const std::vector<std::string> at_top{"batch", "epochs"};
@@ -121,32 +124,47 @@ bool names_other_files(const Document& document, const std::string& table, const
   });
 }
 
-// The rows [first, end) that a data set was told to take; all where it knows no ranges.
-std::pair<std::int64_t, std::int64_t> row_range(DatasetFactory& factory) {
+// The rows [first, end) that a data set was told to take, all where it knows no ranges, and which
+// part of them.
+struct Taken {
+  std::int64_t first = 0, end = 0;
+  std::string part;
+};
+
+Taken rows_taken(DatasetFactory& factory) {
   RowRange range;
+  Taken out;
   Schema keys;
   factory.declare(keys);
   for (const Key& k : keys.keys()) {
     const auto* const* number = std::get_if<std::int64_t*>(&k.target);
     if (number != nullptr && k.name == "first") range.first = **number;
     if (number != nullptr && k.name == "count") range.count = **number;
+    const auto* const* text = std::get_if<std::string*>(&k.target);
+    if (text != nullptr && k.name == "part") out.part = **text;
   }
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  return {range.first, range.count < 0 ? most : range.first + range.count};
+  out.first = range.first;
+  out.end = range.count < 0 || range.count > most - range.first ? most : range.first + range.count;
+  return out;
 }
 
 // Whether `table` takes rows that [data] takes too: the same files and all, and ranges that meet.
-bool repeats_rows(const Document& document, const std::string& table, DatasetFactory& extra,
-                  DatasetFactory& data) {
-  Schema keys;
+bool repeats_rows(DatasetFactory& extra, DatasetFactory& data) {
+  Schema keys, data_keys;
   extra.declare(keys);
-  for (const Key& k : keys.keys())
-    if (std::find(kRange.begin(), kRange.end(), k.name) == kRange.end() &&
-        document.differs(table, k.name, "data"))
-      return false;
-  const auto [first, end] = row_range(extra);
-  const auto [data_first, data_end] = row_range(data);
-  return first < data_end && data_first < end;
+  data.declare(data_keys);
+  for (std::size_t i = 0; i < keys.keys().size(); ++i) {
+    const Key &k = keys.keys()[i], &other = data_keys.keys()[i];
+    if (std::find(kRange.begin(), kRange.end(), k.name) != kRange.end()) continue;
+    const auto equal = [&other](auto* value) {
+      return *value == **std::get_if<decltype(value)>(&other.target);
+    };
+    if (!std::visit(equal, k.target)) return false;
+  }
+  const Taken mine = rows_taken(extra), theirs = rows_taken(data);
+  const bool apart = mine.part != theirs.part && mine.part != "all" && theirs.part != "all";
+  return !apart && mine.first < theirs.end && theirs.first < mine.end;
 }
 
 void collect_files(const Schema& keys, DataSource& source) {
@@ -194,13 +212,17 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   if (out.name == data_name)
     bind_source(document, "data", out, !names_other_files(document, table, keys));
   bind_source(document, table, out);
-  out.repeats = out.name == data.name && data.factory != nullptr &&
-                repeats_rows(document, table, *out.factory, *data.factory);
+  out.repeats =
+      out.name == data.name && data.factory != nullptr && repeats_rows(*out.factory, *data.factory);
   if (!out.repeats || table != "validation") return out;
+  const bool parts = !rows_taken(*out.factory).part.empty();
   Schema whole;
-  whole.rule([] {
-    return "it reads rows that [data] trains on; name other files in it, or cut both out of one "
-           "set: [data] count = N and [validation] first = N";
+  whole.rule([parts] {
+    return std::string(
+               "it reads rows that [data] trains on; name other files in it, or cut both "
+               "out of one set: ") +
+           (parts ? "[data] part = \"train\" and [validation] part = \"validation\""
+                  : "[data] count = N and [validation] first = N");
   });
   document.bind(table, whole);
   return out;
@@ -254,6 +276,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
 TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   TrainConfig c;
   bind_top(document, registry, c);
+  bind_loader(document, c);
   c.model_name = document.peek_string("model", "name", "");
   c.model = choose_plugin<ModelEntry>(document, registry, "model", "model", "");
   if (c.model) {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "belfry/apps/cli/commands_internal.h"
+#include "belfry/apps/cli/confusion_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
 #include "belfry/apps/cli/sample_internal.h"
@@ -20,13 +22,6 @@ struct EvalArguments {
   std::string checkpoint, predictions, confusion;
   bool ema = false;
   SampleArguments sample;
-};
-
-// Of one label: what it is, the class the model predicts, and that class's softmax probability.
-struct Prediction {
-  double label;
-  std::int64_t predicted;
-  double probability;
 };
 
 Prediction predicted(double label, std::span<const double> logits) {
@@ -66,64 +61,6 @@ std::vector<Prediction> predictions_of(TrainSession& session, std::int64_t first
       ema);
   return out;
 }
-
-// A CSV cell; what holds a comma, quote or line end is quoted.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
-// How often rows of each label were given each class; rows of ignored labels do not count.
-class Confusion {
- public:
-  Confusion(const Dataset& data, std::int64_t ignore)
-      : classes_(static_cast<std::size_t>(data.classes())),
-        ignore_(ignore),
-        names_(data.class_names()),
-        counts_(classes_ * classes_, 0) {
-    for (std::size_t c = names_.size(); c < classes_; ++c) names_.push_back(std::to_string(c));
-  }
-  // The counts are of every pair of classes.
-  static void require(const Dataset& data) {
-    constexpr std::int64_t kMost = 4096;
-    if (data.classes() > kMost)
-      throw ConfigError(ErrorText{.what = "--confusion is for fewer classes",
-                                  .found = std::to_string(data.classes()),
-                                  .expected = "at most " + std::to_string(kMost)});
-  }
-  void add(const Prediction& p) {
-    const auto row = static_cast<std::int64_t>(p.label);
-    if (row == ignore_ || row < 0 || row >= static_cast<std::int64_t>(classes_)) return;
-    ++counts_[static_cast<std::size_t>(row) * classes_ + static_cast<std::size_t>(p.predicted)];
-  }
-  // A line a label: how often each class was predicted, and the share that was right.
-  std::string text() const {
-    std::string out = "label";
-    for (const std::string& name : names_) out += "," + cell(name);
-    out += ",recall\n";
-    for (std::size_t r = 0; r < classes_; ++r) {
-      const std::int64_t* const row = counts_.data() + r * classes_;
-      std::int64_t all = 0;
-      out += cell(names_[r]);
-      for (std::size_t c = 0; c < classes_; ++c) {
-        all += row[c];
-        out += "," + std::to_string(row[c]);
-      }
-      out += all == 0
-                 ? ",\n"
-                 : fmt::format(",{:.4f}\n", static_cast<double>(row[r]) / static_cast<double>(all));
-    }
-    return out;
-  }
-
- private:
-  std::size_t classes_;
-  std::int64_t ignore_;
-  std::vector<std::string> names_;
-  std::vector<std::int64_t> counts_;
-};
 
 struct RowResults {
   std::string predictions;

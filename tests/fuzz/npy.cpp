@@ -48,8 +48,8 @@ std::string archive(const Input& in, bool packed) {
     const std::string common = little(packed ? 8 : 0, 2) + little(0, 4) + little(crc, 4) +
                                little(content.size(), 4) + little(plain.size(), 4) +
                                little(name.size(), 2);
-    directory += "PK\1\2" + little(45, 2) + little(45, 2) + little(0, 2) + common + little(0, 12) +
-                 little(out.size(), 4) + name;
+    directory += "PK\1\2" + little(45, 2) + little(45, 2) + little(0, 2) + common +
+                 std::string(12, '\0') + little(out.size(), 4) + name;
     out += "PK\3\4" + little(45, 2) + little(0, 2) + common + little(0, 2) + name + content;
   }
   return out + directory + "PK\5\6" + little(0, 4) + little(2, 2) + little(2, 2) +

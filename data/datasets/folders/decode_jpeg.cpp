@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include <jerror.h>
-#include <jpeglib.h>
-
 #include <csetjmp>
+#include <cstddef>
 #include <cstdio>
+// jpeglib.h uses size_t and FILE and declares neither.
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
 
 #include "belfry/data/datasets/folders/decode_internal.h"
 
