@@ -167,7 +167,7 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
 
 void declare_common(CLI::App& command, BenchArguments& arguments) {
   BenchSetup& s = arguments.setup;
-  command.add_option("--model", s.model, "model of the registry, on 28x28 images")
+  command.add_option("--model", s.model, "model of the registry, on 28x28 images or 128 tokens")
       ->capture_default_str();
   command.add_option("--batch", s.batch, "rows of an update; of a tower in 'scaling'")
       ->check(CLI::Range(1, 65536))

@@ -8,7 +8,8 @@
 
 namespace belfry {
 
-// What the benches run: a model of the registry on random images of 28 x 28, momentum, guard on.
+// What the benches run: a model of the registry on random images of 28 x 28, or rows of 128
+// tokens of 256, momentum, guard on.
 struct BenchSetup {
   std::string model = "mlp";
   std::int64_t batch = 64;  // rows of one update, over all towers
@@ -29,13 +30,15 @@ class BenchRun {
  public:
   BenchRun(const Registry& registry, const BenchSetup& setup);
   StepTimes measure(std::int64_t updates);
-  std::int64_t matrix_product_flops() const;  // of one step; 0 for models with convolutions
+  std::int64_t matrix_product_flops()
+      const;  // of one step; 0 for models of other than linear layers
 
  private:
   BenchSetup setup_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<TowerGroupBase> group_;
+  LossFn loss_;
   Batch batch_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr std::int64_t kWarmup = 5, kSide = 28, kClasses = 10;
+constexpr std::int64_t kWarmup = 5, kSide = 28, kClasses = 10, kLength = 128, kTokens = 256;
 
 double seconds_since(Steady::time_point start) {
   return std::chrono::duration<double>(Steady::now() - start).count();
@@ -31,6 +31,26 @@ std::shared_ptr<const Dataset> random_images(std::int64_t rows) {
   for (std::size_t i = 0; i < labels.size(); ++i)
     labels[i] = static_cast<std::int32_t>(i % kClasses);
   return memory_dataset(std::move(pixels), Shape{kSide, kSide, 1}, std::move(labels), kClasses);
+}
+
+// Rows of 128 tokens of 256, each with the one that follows it.
+std::shared_ptr<const Dataset> random_tokens(std::int64_t rows) {
+  const Philox random = philox_key(1, Purpose::test);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(rows * kLength));
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] =
+        static_cast<std::int32_t>(random(static_cast<std::uint32_t>(i), 0, 0, 0).v[0] % kTokens);
+  std::vector<std::int32_t> labels(tokens.begin() + 1, tokens.end());
+  labels.push_back(0);
+  LabelOptions all;
+  all.classes = kTokens;
+  return memory_dataset(
+      {{"tokens", Shape{kLength}, std::move(tokens)}, {"label", Shape{kLength}, std::move(labels)}},
+      all);
+}
+
+std::shared_ptr<const Dataset> random_rows(const ModelInput& input, std::int64_t rows) {
+  return input.field == "tokens" ? random_tokens(rows) : random_images(rows);
 }
 
 }  // namespace
@@ -54,26 +74,27 @@ BenchRun::BenchRun(const Registry& registry, const BenchSetup& setup) : setup_(s
       .towers = "cpu:" + std::to_string(setup.towers), .threads_per_tower = setup.threads});
   const std::shared_ptr<ModelFactory> model =
       registry.table<ModelEntry>().at(setup.model, "model").make();
-  loader_ = std::make_unique<Loader>(*context_, random_images(setup.batch),
+  loader_ = std::make_unique<Loader>(*context_, random_rows(model->input(), setup.batch),
                                      LoaderOptions{.batch = setup.batch, .shuffle = false});
-  require_memory(plan_memory(*model->build(Shape{kSide, kSide, 1}, kClasses), momentum({}),
-                             setup.towers, Variables::shared),
-                 available_memory());
-  group_ =
-      std::make_unique<TowerGroupBase>(*context_, momentum({.lr = 0.01, .momentum = 0.9}), [model] {
-        return model->build(Shape{kSide, kSide, 1}, kClasses);
-      });
+  loss_ = classifier_loss(kNoLabel, model->input().field);
+  const Shape row = loader_->dataset().fields()[0].shape;
+  const std::int64_t classes = loader_->dataset().classes();
+  require_memory(
+      plan_memory(*model->build(row, classes), momentum({}), setup.towers, Variables::shared),
+      available_memory());
+  group_ = std::make_unique<TowerGroupBase>(
+      *context_, momentum({.lr = 0.01, .momentum = 0.9}),
+      [model, row, classes] { return model->build(row, classes); });
   loader_->next(batch_);
   measure(kWarmup);
 }
 
 StepTimes BenchRun::measure(std::int64_t updates) {
-  static const LossFn loss = classifier_loss();
   StepTimes out;
   double total = 0, exposed = 0;
   for (std::int64_t i = 0; i < updates; ++i) {
     const Steady::time_point start = Steady::now();
-    const Report report = group_->step(batch_, loss);
+    const Report report = group_->step(batch_, loss_);
     out.seconds.push_back(seconds_since(start));
     total += out.seconds.back();
     exposed += report.exposed;
@@ -83,6 +104,7 @@ StepTimes BenchRun::measure(std::int64_t updates) {
 }
 
 std::int64_t BenchRun::matrix_product_flops() const {
+  if (loader_->dataset().fields()[0].name != "image") return 0;
   std::int64_t flops = 0;
   bool first = true;
   for (const Variable* v : group_->replica(0).variables()) {

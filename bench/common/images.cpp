@@ -18,4 +18,24 @@ std::shared_ptr<const Dataset> images(std::int64_t rows) {
   return memory_dataset(std::move(pixels), Shape{28, 28, 1}, std::move(labels), 10);
 }
 
+std::shared_ptr<const Dataset> sentences(std::int64_t rows) {
+  const Philox random = philox_key(1, Purpose::test);
+  const auto n = static_cast<std::size_t>(rows * 128);
+  std::vector<std::int32_t> tokens(n), labels(n);
+  for (std::size_t i = 0; i <= n; ++i) {
+    const auto token =
+        static_cast<std::int32_t>(random(static_cast<std::uint32_t>(i), 0, 0, 0).v[0] % 256);
+    if (i < n) tokens[i] = token;
+    if (i > 0) labels[i - 1] = token;
+  }
+  LabelOptions all;
+  all.classes = 256;
+  return memory_dataset(
+      {{"tokens", Shape{128}, std::move(tokens)}, {"label", Shape{128}, std::move(labels)}}, all);
+}
+
+std::shared_ptr<const Dataset> rows_for(const ModelInput& input, std::int64_t rows) {
+  return input.field == "tokens" ? sentences(rows) : images(rows);
+}
+
 }  // namespace belfry::bench

@@ -12,6 +12,8 @@ Products::Products(const std::string& model, std::int64_t batch, Device& device)
     linear(batch, 784, 256, true);
     linear(batch, 256, 128, false);
     linear(batch, 128, 10, false);
+  } else if (model == "gpt") {
+    gpt(batch);
   } else {
     conv({batch, 28, 28, 1, 28, 28, 6, 5, 5, 1, 2, 1}, true);
     conv({batch, 14, 14, 6, 10, 10, 16, 5, 5, 1, 0, 1}, false);
@@ -23,6 +25,21 @@ Products::Products(const std::string& model, std::int64_t batch, Device& device)
   for (auto call = backward_.rbegin(); call != backward_.rend(); ++call)
     calls_.push_back(std::move(*call));
   backward_.clear();
+}
+
+// 4 layers of width 128 on 128 positions, 256 tokens.
+void Products::gpt(std::int64_t rows) {
+  constexpr std::int64_t kLayers = 4, kWidth = 128, kLength = 128, kTokens = 256;
+  const std::int64_t n = rows * kLength;
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+    linear(n, kWidth, 3 * kWidth, false);
+    linear(n, kWidth, kWidth, false);
+    linear(n, kWidth, 4 * kWidth, false);
+    linear(n, 4 * kWidth, kWidth, false);
+  }
+  linear(n, kWidth, kTokens, false);
+  // Two products forward and four backward of 2 length^2 width flops a row, of which half is seen.
+  attention_ = 6.0 * static_cast<double>(kLayers * rows * kLength * kLength * kWidth);
 }
 
 void Products::run() {

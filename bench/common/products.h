@@ -17,10 +17,12 @@ class Products {
   Products(const std::string& model, std::int64_t batch, Device& device);
   void run();                                       // puts them on the device's main stream
   double flops() const noexcept { return flops_; }  // 2 m n k a product; bias not counted
+  double model_flops() const noexcept { return flops_ + attention_; }
   std::size_t count() const noexcept { return calls_.size(); }
 
  private:
   void linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first);
+  void gpt(std::int64_t rows);
   void conv(ConvShape shape, bool first);
   float* memory(std::int64_t elements);
   template <class Call>
@@ -30,6 +32,7 @@ class Products {
   std::vector<Tensor> memory_;
   std::vector<std::function<void()>> calls_, backward_;
   double flops_ = 0;
+  double attention_ = 0;  // products of attention, which are no library calls; half where causal
 };
 
 }  // namespace belfry::bench

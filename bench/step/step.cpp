@@ -17,20 +17,24 @@ constexpr int kCallsPerRound = 30, kWarmUp = 30;
 
 // The figures of all rounds.
 struct Figures {
-  Samples step, products, gemm, forward_backward, exposed, update, rest;
+  Samples step, products, gemm, share, forward_backward, exposed, update, rest;
 };
 
 class StepBench {
  public:
   explicit StepBench(const Options& options)
       : context_({.towers = "cpu:" + std::to_string(options.towers), .threads_per_tower = 1}),
-        loader_(context_, images(options.batch * options.towers),
+        model_(builtin().table<ModelEntry>().at(options.model, "model").make()),
+        loader_(context_, rows_for(model_->input(), options.batch * options.towers),
                 {.batch = options.batch * options.towers, .shuffle = false, .prefetch = 0}),
-        group_(context_, momentum({.lr = 0.01, .momentum = 0.9}),
-               [model = std::shared_ptr<ModelFactory>(
-                    builtin().table<ModelEntry>().at(options.model, "model").make())] {
-                 return model->build(Shape{28, 28, 1}, 10);
-               }),
+        group_(
+            context_,
+            options.model == "gpt" ? adamw({.lr = 1e-3}) : momentum({.lr = 0.01, .momentum = 0.9}),
+            [this] {
+              const Dataset& data = loader_.dataset();
+              return model_->build(data.fields()[0].shape, data.classes());
+            }),
+        loss_(classifier_loss(kNoLabel, model_->input().field)),
         products_(static_cast<std::size_t>(options.towers)) {
     loader_.next(batch_);
     context_.host().run(context_.towers(), [&](int t) {  // built where they run
@@ -63,6 +67,7 @@ class StepBench {
     f.rest.add(rest.median());
     f.products.add(products_seconds(kCallsPerRound));
     f.gemm.add(best_gemm(context_, kCallsPerRound));
+    f.share.add(products().model_flops() / f.step.values.back() / f.gemm.values.back());
   }
 
  private:
@@ -80,10 +85,11 @@ class StepBench {
   }
 
   Context context_;
+  std::shared_ptr<ModelFactory> model_;
   Loader loader_;
   TowerGroupBase group_;
+  LossFn loss_;
   std::vector<std::unique_ptr<Products>> products_;
-  LossFn loss_ = classifier_loss();
   Batch batch_;
 };
 
@@ -114,6 +120,8 @@ bool run(const Options& options) {
   results.figure("product_rate", "rate of the products", rate, "GFLOP/s", 1e-9);
   results.figure("best_gemm", "best GEMM, 512 x 512 x 512", f.gemm, "GFLOP/s", 1e-9);
   results.figure("product_share", "products / best GEMM", ratio(rate, f.gemm), "%", 100);
+  results.figure("model_share", "the model's products in a whole step / best GEMM", f.share, "%",
+                 100);
   if (options.model == "mlp" && options.towers == 1) {
     results.at_most("step_over_products", 1.5);
     results.at_least("product_share", 80);

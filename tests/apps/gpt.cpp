@@ -59,13 +59,13 @@ TEST_CASE("a gpt trains on a text file, is evaluated in nats a byte, and its sam
   const CliResult trained = folder.run({});
   CAPTURE(trained.err, trained.out);
   REQUIRE(trained.code == 0);
-  CHECK_THAT(trained.out, Contains("text: 7290 bytes, 455 rows, tokens [16] i32, label [16] i32"));
+  CHECK_THAT(trained.out, Contains("text: 6480 bytes, 404 rows, tokens [16] i32, label [16] i32"));
   CHECK_THAT(trained.out, Contains("nats/byte perplexity"));
   std::smatch match;
   REQUIRE(std::regex_search(trained.out, match,
                             std::regex("test: loss ([0-9.]+) nats/byte perplexity ([0-9.]+)")));
   const double loss = std::stod(match[1]);
-  CHECK(loss < 1.5);
+  CHECK(loss < 2.2);  // of equal chances: 5.5
   CHECK(std::stod(match[2]) == Approx(std::exp(loss)).epsilon(1e-3));
 
   const std::string text = sampled(folder, {"--prompt", "the c"});
@@ -80,7 +80,7 @@ TEST_CASE("a gpt trains on a text file, is evaluated in nats a byte, and its sam
   const CliResult rows = folder.run({"--predictions", "-"}, "eval");
   CHECK(rows.code == 0);
   CHECK(rows.out.starts_with("row,position,label,prediction,probability\n0,0,"));
-  CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 50 * 16);
+  CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 44 * 16);
 }
 
 TEST_CASE("a gpt that was stopped and resumed has the bits of an uninterrupted run") {

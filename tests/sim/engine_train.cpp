@@ -194,6 +194,13 @@ std::vector<Run> all_runs(int towers) {
       o.guard = false;
     })->norm = true;
     add("batch norm, strict of 8", [](Optimizer& o) { o.strict(8); })->norm = true;
+    for (const bool strict : {false, true}) {
+      Run* r =
+          add(strict ? "recorded batch norm, strict of 8" : "recorded batch norm, accumulate 2",
+              [strict](Optimizer& o) { strict ? o.strict(8) : o.accumulating(2); });
+      r->norm = r->capture = true;
+      r->updates = 7;
+    }
   }
   return out;
 }

@@ -43,6 +43,7 @@ struct Setup {
   static GroupOptions options(Variables variables) {
     GroupOptions out;
     out.variables = variables;
+    out.capture = false;
     out.first_bucket_bytes = out.bucket_bytes = 16384;
     return out;
   }
@@ -122,6 +123,28 @@ TEST_CASE("strict: a net with batch norm has the same bits on any number of towe
         CHECK(strict_run(plan, 3, Variables::replicated, Executor::threaded) == want);
         CHECK(strict_run(plan, 3, Variables::shared, Executor::lazy) == want);
         CHECK(strict_run(plan, 3, Variables::replicated, Executor::lazy) == want);
+      }
+}
+
+TEST_CASE("recorded passes of a net with batch norm have the bits of given ones") {
+  for (const Variables variables : {Variables::shared, Variables::replicated})
+    for (const bool strict : {false, true})
+      for (const int towers : {1, 3}) {
+        INFO(towers << " towers, strict " << strict);
+        std::string hash[2];
+        for (const bool capture : {false, true}) {
+          Optimizer optimizer = momentum({.lr = 0.1});
+          strict ? optimizer.strict(8) : optimizer.accumulating(2);
+          Context context({.towers = "cpu:" + std::to_string(towers), .seed = 4});
+          GroupOptions options = Setup::options(variables);
+          options.capture = capture;
+          TowerGroupBase group(context, optimizer, norm_net(), options);
+          Loader loader(context, blobs(40), {.batch = 20, .epochs = 100});
+          Batch batch;
+          for (int k = 0; k < 8 && loader.next(batch); ++k) group.step(batch, classify_normed);
+          hash[capture ? 1 : 0] = group.parameter_hash();
+        }
+        CHECK(hash[0] == hash[1]);
       }
 }
 

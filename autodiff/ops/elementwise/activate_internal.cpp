@@ -3,6 +3,7 @@
 
 #include "belfry/autodiff/ops/checks_internal.h"
 #include "belfry/autodiff/ops/elementwise/activations.kernel.h"
+#include "belfry/autodiff/ops/elementwise/binary.kernel.h"
 
 namespace belfry {
 namespace {
@@ -50,6 +51,24 @@ void activate_backward(Activation f, const Tensor& g, const Tensor& saved, const
           stream_of(g), static_cast<std::size_t>(g.size()),
           ActivationBackward<T, decltype(math)>{g.data<T>(), saved.data<T>(), dx.data<T>()});
     });
+  });
+}
+
+void activate_keeping_slope(Activation f, const Tensor& x, const Tensor& y) {
+  if (f != Activation::gelu)
+    throw_op("activation", "no pass that keeps the slope", std::string(name_of(f)), "gelu");
+  with_float("activation", x, [&](auto scalar) {
+    using T = decltype(scalar);
+    launch_elements(stream_of(x), static_cast<std::size_t>(x.size()),
+                    GeluBoth<T>{x.data<T>(), y.data<T>(), x.data<T>()});
+  });
+}
+
+void scale_by_slope(const Tensor& g, const Tensor& slope, const Tensor& dx) {
+  with_float("activation", g, [&](auto scalar) {
+    using T = decltype(scalar);
+    launch_elements(stream_of(g), static_cast<std::size_t>(g.size()),
+                    BinarySame<T, MulMath>{g.data<T>(), slope.data<T>(), dx.data<T>()});
   });
 }
 

@@ -10,6 +10,10 @@ void activate(Activation f, const Tensor& x, const Tensor& y);
 // dx = g f'(saved) on the stream; dx may be g. `saved` is x where saves_input(f), else y.
 void activate_backward(Activation f, const Tensor& g, const Tensor& saved, const Tensor& dx);
 bool saves_input(Activation f) noexcept;
+// Where saves_input(f): y = f(x) and, in x's place, f'(x), in one pass over both.
+void activate_keeping_slope(Activation f, const Tensor& x, const Tensor& y);
+// dx = g slope on the stream; dx may be g.
+void scale_by_slope(const Tensor& g, const Tensor& slope, const Tensor& dx);
 
 // The op of an activation: relu(x) and its like.
 Tensor activation_op(Activation f, const Tensor& x);

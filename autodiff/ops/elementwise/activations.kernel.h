@@ -87,6 +87,23 @@ struct ActivationBackward {
   }
 };
 
+// y = gelu(x), slope = gelu'(x) in one pass; slope may be x.
+template <class T>
+struct GeluBoth {
+  static constexpr const char* name = kernel_name<T>("gelu_both_f32", "gelu_both_f64");
+  const T* x;
+  T* y;
+  T* slope;
+  BELFRY_HD void operator()(std::size_t i) const {
+    const ValueAndSlope<T> v = gelu_both(x[i]);
+    y[i] = v.value;
+    slope[i] = v.slope;
+  }
+  void touches(Touches& t, std::size_t n) const {
+    t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T)).writes(slope, n * sizeof(T));
+  }
+};
+
 template <class Table>
 void kernels_of_activations(Table& table) {
   table.template elements<ActivationForward<float, ReluMath>>();
@@ -97,6 +114,7 @@ void kernels_of_activations(Table& table) {
   table.template elements<ActivationBackward<float, SigmoidMath>>();
   table.template elements<ActivationForward<float, GeluMath>>();
   table.template elements<ActivationBackward<float, GeluMath>>();
+  table.template elements<GeluBoth<float>>();
 }
 
 }  // namespace belfry

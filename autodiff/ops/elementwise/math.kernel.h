@@ -76,4 +76,19 @@ BELFRY_HD inline T gelu_slope(T x) {
   return s + x * s * (e * s) * du2;  // e s = 1 - s, without its cancellation
 }
 
+// Both at once: they share the exponential.
+template <class T>
+struct ValueAndSlope {
+  T value, slope;
+};
+template <class T>
+BELFRY_HD inline ValueAndSlope<T> gelu_both(T x) {
+  x = x < T(-9) ? T(-9) : x;
+  const T c = x > T(9) ? T(9) : x;
+  const T u2 = T(2 * 0.7978845608028654) * (c + T(0.044715) * c * c * c);
+  const T du2 = T(2 * 0.7978845608028654) * (T(1) + T(3 * 0.044715) * c * c);
+  const T e = exp_of(-u2), s = T(1) / (T(1) + e);
+  return {x * s, s + c * s * (e * s) * du2};
+}
+
 }  // namespace belfry

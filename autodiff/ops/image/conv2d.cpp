@@ -6,6 +6,7 @@
 #include "belfry/autodiff/ops/image/conv2d.kernel.h"
 #include "belfry/autodiff/ops/image/conv2d_backward.kernel.h"
 #include "belfry/autodiff/ops/image/conv2d_call.h"
+#include "belfry/autodiff/ops/image/lane_conv_internal.h"
 #include "belfry/autodiff/ops/reduce/reduce_internal.h"
 #include "belfry/device/cpu/onednn_internal.h"
 
@@ -119,18 +120,21 @@ void backward(Backward& b, const Saved& s) {
 }  // namespace
 
 void ConvForwardCall::operator()(HostTeam&, std::size_t) const {
+  if (lane_conv_forward(s, x, weight, bias, y)) return;
   if (onednn->conv_forward(s, x, weight, bias, y)) return;
   const ConvForward<float> loops{s, x, weight, bias, y};
   host_rows<ConvForward<float>>(&loops, 0, conv_forward_rows(s));
 }
 
 void ConvBackwardDataCall::operator()(HostTeam&, std::size_t) const {
+  if (lane_conv_backward_data(s, dy, weight, dx)) return;
   if (onednn->conv_backward_data(s, dy, weight, dx)) return;
   const ConvBackwardData<float> loops{s, dy, weight, dx};
   host_rows<ConvBackwardData<float>>(&loops, 0, conv_backward_data_rows(s));
 }
 
 void ConvBackwardWeightsCall::operator()(HostTeam&, std::size_t) const {
+  if (lane_conv_backward_weights(s, x, dy, dweight)) return;
   if (onednn->conv_backward_weights(s, x, dy, dweight)) return;
   const ConvBackwardWeights<float> loops{s, x, dy, dweight};
   host_rows<ConvBackwardWeights<float>>(&loops, 0, conv_backward_weights_rows(s));
@@ -253,6 +257,12 @@ void register_op_conv2d(Registry& registry) {
         conv_case("kernel of one", {2, 3, 3, 5}, {7, 1, 1, 5}, {}),
         conv_case("lenet's first", {2, 28, 28, 1}, {6, 5, 5, 1}, {.padding = 2}),
         conv_case("lenet's second", {2, 14, 14, 6}, {16, 5, 5, 6}, {}),
+        conv_case("lenet's first, 17 images", {17, 9, 10, 1}, {6, 5, 5, 1}, {.padding = 2}),
+        conv_case("lenet's second, 33 images", {33, 7, 8, 6}, {16, 5, 5, 6}, {}, true,
+                  Activation::relu),
+        conv_case("few channels out, 16 images", {16, 5, 4, 9}, {7, 3, 2, 9}, {.padding = 1},
+                  false),
+        conv_case("3 channels, 20 images", {20, 6, 11, 3}, {13, 1, 3, 3}, {}),
         conv_case("one element", {1, 1, 1, 1}, {1, 1, 1, 1}, {}),
         conv_case("empty", {0, 8, 8, 3}, {4, 3, 3, 3}, {.padding = 1}),
     };

@@ -16,7 +16,6 @@ void backward(const PoolShape& s, const Tensor& winner, const Tensor& dy, const 
     using T = decltype(scalar);
     const std::int32_t* won = winner.data<std::int32_t>();
     if (s.stride >= s.kernel) {
-      fill_zero(dx);
       launch_rows(stream_of(dx), static_cast<std::size_t>(s.n * s.oh),
                   MaxPoolScatter<T>{s, dy.data<T>(), won, dx.data<T>()});
     } else {

@@ -9,7 +9,8 @@
 
 namespace belfry {
 
-// Row (image, oy) of dy, where no two windows share a pixel: scatters into dx, which is 0.
+// Row (image, oy) of dy, where no two windows share a pixel: scatters into dx, after setting to 0
+// the lines of dx from this row of windows to the next.
 template <class T>
 struct MaxPoolScatter {
   static constexpr const char* name =
@@ -21,7 +22,11 @@ struct MaxPoolScatter {
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
     const auto r = static_cast<std::int64_t>(row);
-    const std::int64_t top = r % s.oh * s.stride - s.padding, image = r / s.oh;
+    const std::int64_t oy = r % s.oh, top = oy * s.stride - s.padding, image = r / s.oh;
+    const std::int64_t begin = oy == 0 ? 0 : top, end = oy == s.oh - 1 ? s.h : top + s.stride;
+    T* lines = dx + (image * s.h + begin) * s.w * s.c;
+    team.each(static_cast<std::size_t>((end - begin) * s.w * s.c),
+              [=](std::size_t i) { lines[i] = T(0); });
     for (std::int64_t ox = 0; ox < s.ow; ++ox) {
       const T* g = dy + (r * s.ow + ox) * s.c;
       const std::int32_t* won = winner + (r * s.ow + ox) * s.c;

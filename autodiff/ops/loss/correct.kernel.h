@@ -26,9 +26,10 @@ struct CountCorrect {
     if (label < 0 || static_cast<std::size_t>(label) >= classes) return false;
     const auto hit = static_cast<std::size_t>(label);
     const T best = z[hit];
-    bool ok = best == best;
-    for (std::size_t c = 0; c < classes; ++c) ok = ok && (c < hit ? z[c] < best : z[c] <= best);
-    return ok;
+    int wrong = best == best ? 0 : 1;  // without a branch, for vectors
+    for (std::size_t c = 0; c < hit; ++c) wrong |= z[c] < best ? 0 : 1;
+    for (std::size_t c = hit; c < classes; ++c) wrong |= z[c] <= best ? 0 : 1;
+    return wrong == 0;
   }
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t) const {

@@ -29,6 +29,7 @@ struct Saved {
   Tensor x, weight, activated;  // `activated`: what the activation's gradient needs
   std::int64_t rows;
   Activation activation;
+  bool slope = false;  // `activated` is the activation's derivative itself
 };
 
 void backward(Backward& b, const Saved& s) {
@@ -37,7 +38,10 @@ void backward(Backward& b, const Saved& s) {
     g = b.grad();
   } else {  // once, for all three gradients
     g = masked_gradient_memory(b.grad());
-    activate_backward(s.activation, b.grad(), s.activated, g);
+    if (s.slope)
+      scale_by_slope(b.grad(), s.activated, g);
+    else
+      activate_backward(s.activation, b.grad(), s.activated, g);
   }
   const std::int64_t in = s.weight.shape()[1], out = s.weight.shape()[0];
   if (b.wants(0)) gemm("linear", {.m = s.rows, .n = in, .k = out}, g, s.weight, {}, b.into(0));
@@ -61,7 +65,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   if (saves_input(activation)) {
     saved.activated = y;
     y = Tensor::empty(y.shape(), y.dtype(), y.device());
-    activate(activation, saved.activated, y);
+    saved.slope = Scope::tape() != nullptr;
+    if (saved.slope)
+      activate_keeping_slope(activation, saved.activated, y);
+    else
+      activate(activation, saved.activated, y);
   } else if (activation != Activation::none) {
     activate(activation, y, y);
     saved.activated = y;

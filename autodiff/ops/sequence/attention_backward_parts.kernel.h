@@ -32,9 +32,7 @@ void AttentionBackward<T>::queries(const Pair& x, std::size_t first, std::size_t
                                    x.vt, x.keys, s, x.keys);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::size_t i = first + r0 + r;
-      const T* const o = x.out + i * a.out_stride;
-      T dot = T(0);
-      for (std::size_t c = 0; c < a.width; ++c) dot += x.o[(r0 + r) * x.width + c] * o[c];
+      const T dot = Tools::dot(x.o + (r0 + r) * x.width, x.out + i * a.out_stride, a.width);
       weights(p + r * x.keys, s + r * x.keys, a.seen(i), end, x.log[i], dot, a.scale);
     }
     if (dq_at == nullptr) continue;

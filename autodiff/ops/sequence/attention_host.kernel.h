@@ -2,9 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <limits>
-#include <vector>
 
-#include "belfry/autodiff/ops/sequence/vector.kernel.h"
+#include "belfry/autodiff/ops/sequence/tile.kernel.h"
+#include "belfry/device/host_scratch.h"
 
 // What the host's attention is made of: operands are packed into memory of this thread that vectors
 // fit into, and blocks of queries go through products in registers. Memory is linear in the number
@@ -18,11 +18,9 @@ struct AttentionHost {
   static constexpr std::size_t kLanes = kVectorLanes<T>, kColumns = 2 * kLanes;
   static std::size_t padded(std::size_t n) { return (n + kColumns - 1) / kColumns * kColumns; }
 
-  // `elements` of this thread's memory, kept between calls.
+  // `elements` of this thread's memory.
   static T* memory(std::size_t elements) {
-    thread_local std::vector<T> kept;
-    if (kept.size() < elements + kColumns) kept.resize(elements + kColumns);
-    return kept.data();
+    return static_cast<T*>(host_scratch(elements * sizeof(T)));
   }
   // to [rows, to_row] = the first `width` of each of x's rows, zeros behind.
   static void pack(const T* x, std::size_t stride, std::size_t rows, std::size_t width, T* to,
@@ -50,10 +48,19 @@ struct AttentionHost {
         tile<T, kAdd>(k, a + m * a_row, a_row, a_term, b + n, b_row, c + m * c_row + n, c_row);
   }
   static bool finite(const T* x, std::size_t stride, std::size_t rows, std::size_t width) {
-    T sum = T(0);
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < width; ++c) sum += x[r * stride + c] * T(0);
-    return sum == T(0);
+    int bad = 0;  // a sum of floats would wait for each addition
+    for (std::size_t r = 0; r < rows; ++r, x += stride)
+      for (std::size_t c = 0; c < width; ++c) bad |= x[c] - x[c] == T(0) ? 0 : 1;
+    return bad == 0;
+  }
+  static T dot(const T* a, const T* b, std::size_t n) {
+    T part[16] = {}, sum = T(0);
+    std::size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+      for (std::size_t l = 0; l < 16; ++l) part[l] += a[i + l] * b[i + l];
+    for (; i < n; ++i) sum += a[i] * b[i];
+    for (std::size_t l = 0; l < 16; ++l) sum += part[l];
+    return sum;
   }
   // p[0..n) = e^(p - largest), zeros up to `end`; returns their sum, and the largest.
   static T exponentials(T* p, std::size_t n, std::size_t end, T* largest) {

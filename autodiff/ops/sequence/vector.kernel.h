@@ -12,11 +12,11 @@
 namespace belfry {
 
 #if defined(__AVX512F__)
-inline constexpr std::size_t kVectorBytes = 64, kTileRows = 8;
+inline constexpr std::size_t kVectorBytes = 64;
 #elif defined(__AVX__)
-inline constexpr std::size_t kVectorBytes = 32, kTileRows = 4;
+inline constexpr std::size_t kVectorBytes = 32;
 #else
-inline constexpr std::size_t kVectorBytes = 16, kTileRows = 4;
+inline constexpr std::size_t kVectorBytes = 16;
 #endif
 
 using VectorF [[gnu::vector_size(kVectorBytes)]] = float;
@@ -65,7 +65,7 @@ inline VectorF fused(const VectorF& a, const VectorF& b, const VectorF& c) {
 }
 inline VectorD fused(const VectorD& a, const VectorD& b, const VectorD& c) { return a * b + c; }
 
-// e^x as exp_of() in math.kernel.h, whose constants these are.
+// e^x as exp_of() in math.kernel.h; 1e-38 instead of 0 far below.
 inline VectorF exp_vector(VectorF x) {
   const VectorF low = splat(-87.0f), high = splat(88.0f);
   x = x < low ? low : x;
@@ -85,33 +85,6 @@ inline VectorF exp_vector(VectorF x) {
 inline VectorD exp_vector(VectorD x) {
   for (std::size_t i = 0; i < kVectorLanes<double>; ++i) x[i] = std::exp(x[i]);
   return x;
-}
-
-// c [kTileRows, 2 vectors] (+)= a b over k terms; a's element (m, k) lies at m a_row + k a_term, so
-// that a transposed a costs nothing. b and c have rows of b_row and c_row elements.
-template <class T, bool kAdd>
-inline void tile(std::size_t k, const T* a, std::size_t a_row, std::size_t a_term, const T* b,
-                 std::size_t b_row, T* c, std::size_t c_row) {
-  constexpr std::size_t kLanes = kVectorLanes<T>;
-  Vector<T> sum[kTileRows][2];
-#pragma GCC unroll 8
-  for (std::size_t m = 0; m < kTileRows; ++m)
-#pragma GCC unroll 2
-    for (std::size_t n = 0; n < 2; ++n)
-      sum[m][n] = kAdd ? load_vector(c + m * c_row + n * kLanes) : Vector<T>{};
-  for (; k > 0; --k, a += a_term, b += b_row) {
-    const Vector<T> b0 = load_vector(b), b1 = load_vector(b + kLanes);
-#pragma GCC unroll 8
-    for (std::size_t m = 0; m < kTileRows; ++m) {
-      const Vector<T> x = splat(a[m * a_row]);
-      sum[m][0] = fused(x, b0, sum[m][0]);
-      sum[m][1] = fused(x, b1, sum[m][1]);
-    }
-  }
-#pragma GCC unroll 8
-  for (std::size_t m = 0; m < kTileRows; ++m)
-#pragma GCC unroll 2
-    for (std::size_t n = 0; n < 2; ++n) store_vector(c + m * c_row + n * kLanes, sum[m][n]);
 }
 
 }  // namespace belfry

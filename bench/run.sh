@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# run.sh BUILD_FOLDER [OUT_FOLDER [ROUNDS]] : the CPU's benches, in turn with PyTorch's same work where
+# it is installed, ROUNDS (5) times: JSON of every run in OUT_FOLDER (BUILD_FOLDER/bench), and
+# OUT_FOLDER/summary.json and summary.md with medians and spreads. Ratios are within a round. Run it on
+# a machine that does nothing else.
+set -euo pipefail
+build=$(realpath "$1")
+out=${2:-$build/bench}
+rounds=${3:-5}
+here=$(realpath "$(dirname "$0")")
+rm -rf "$out"
+mkdir -p "$out"
+unset OMP_NUM_THREADS ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA BELFRY_ISA
+{
+  grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'
+  echo "$(nproc) cores; L2 $(getconf LEVEL2_CACHE_SIZE) bytes; load $(cut -d' ' -f1 /proc/loadavg)"
+  "$build/bin/belfry" --version
+} >"$out/machine.txt"
+
+python=python3  # the distribution's may be another, and have PyTorch
+if ! python3 -c 'import torch' 2>/dev/null && [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; fi
+torch() {  # torch MODEL TOWERS FILE
+  local line
+  if line=$("$python" "$here/peers/torch_steps.py" "$1" "$2" 2>"$out/torch.log"); then
+    echo "$line" >"$3"
+  else
+    echo "no PyTorch for $1 on $2 towers: ${line:-$(tail -n 1 "$out/torch.log")}" >&2
+  fi
+}
+for ((r = 1; r <= rounds; r++)); do
+  for model in mlp lenet; do
+    for towers in 1 2; do
+      if ((towers > $(nproc))); then continue; fi
+      "$build/bin/bench_step" --model $model --towers $towers --rounds 3 \
+        --json "$out/step-$model-$towers-$r.json" >/dev/null
+      torch $model $towers "$out/torch-$model-$towers-$r.txt"
+    done
+  done
+  for towers in 1 2; do
+    if ((towers > $(nproc))); then continue; fi
+    "$build/bin/bench_averaging" --towers $towers --rounds 3 \
+      --json "$out/averaging-$towers-$r.json" >/dev/null
+  done
+  "$build/bin/bench_ops" --rounds 1 --json "$out/ops-$r.json" >/dev/null
+done
+if (($(nproc) > 1)); then
+  for model in mlp lenet; do
+    "$build/bin/belfry" bench scaling --towers 1,2 --model $model --rounds "$rounds" \
+      --json "$out/scaling-$model.json" >/dev/null
+  done
+fi
+python3 "$here/summary.py" "$out"
+cat "$out/summary.md"

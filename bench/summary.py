@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""summary.py FOLDER: medians and spreads over the rounds that run.sh left there, as summary.json and
+summary.md. Ratios are of figures of the same round."""
+import glob
+import json
+import os
+import statistics
+import sys
+
+folder = sys.argv[1]
+
+
+def rounds(kind):
+    """{round: figures} of KIND-ROUND.json; a figure is its median there."""
+    found = {}
+    for path in glob.glob(os.path.join(folder, f"{kind}-*.json")):
+        tail = os.path.basename(path)[len(kind) + 1:-5]
+        if tail.isdigit():
+            with open(path) as file:
+                found[int(tail)] = {k: v["median"] for k, v in json.load(file)["figures"].items()}
+    return found
+
+
+def peer(name, r):
+    try:
+        with open(os.path.join(folder, f"torch-{name}-{r}.txt")) as file:
+            return file.read().split()
+    except FileNotFoundError:
+        return None
+
+
+rows, table = {}, []
+
+
+def row(name, unit, values, digits=0):
+    if not values:
+        return
+    median = statistics.median(values)
+    rows[name] = {"median": median, "lowest": min(values), "highest": max(values),
+                  "rounds": len(values), "unit": unit}
+    show = lambda v: f"{v:.{digits}f}"
+    table.append(f"| {name} | {show(median)} {unit} | {show(min(values))} to {show(max(values))} |")
+
+
+FLOPS = {"mlp": 64.5e6, "lenet": 144.9e6}  # 2 m n k a product; no input gradient of the first layer
+for model, flops in FLOPS.items():
+    for towers in (1, 2):
+        work = f"{model}-{towers}"
+        found = rounds(f"step-{work}")
+        label = f"{model}, {towers} tower{'s' if towers > 1 else ''}"
+        row(f"step: {label}", "us", [f["step"] for f in found.values()])
+        row(f"step / products: {label}", "x", [f["step_over_products"] for f in found.values()], 2)
+        row(f"model FLOPs / best GEMM: {label}", "%",
+            [100 * flops * towers / (f["step"] * 1e3) / f["best_gemm"] for f in found.values()])
+        peers = {r: p for r in found if (p := peer(work, r))}
+        if peers:
+            version = next(iter(peers.values()))[2]
+            row(f"PyTorch {version}: {label}", "us", [float(p[0]) for p in peers.values()])
+            row(f"PyTorch / Belfry: {label}", "x",
+                [float(p[0]) / found[r]["step"] for r, p in peers.items()], 2)
+for towers in (1, 2):
+    found = rounds(f"averaging-{towers}")
+    for figure in next(iter(found.values()), {}):
+        if figure.endswith("share"):
+            row(f"averaging, {towers} towers: {figure}", "%", [f[figure] for f in found.values()])
+found = rounds("ops")
+for figure in next(iter(found.values()), {}):
+    if figure.endswith("/ copy"):
+        row(figure, "x", [f[figure] for f in found.values()], 1)
+
+machine = ""
+path = os.path.join(folder, "machine.txt")
+if os.path.exists(path):
+    with open(path) as file:
+        machine = file.read().strip().replace("\n", "; ")
+scaling = {}
+for path in glob.glob(os.path.join(folder, "scaling-*.json")):
+    with open(path) as file:
+        scaling[os.path.basename(path)[8:-5]] = json.load(file)
+with open(os.path.join(folder, "summary.json"), "w") as file:
+    json.dump({"machine": machine, "figures": rows, "scaling": scaling}, file, indent=2)
+with open(os.path.join(folder, "summary.md"), "w") as file:
+    file.write(f"{machine}\n\n| figure | median | rounds |\n|---|---|---|\n" + "\n".join(table) + "\n")
