@@ -20,21 +20,23 @@ unset OMP_NUM_THREADS ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA BELFRY_ISA
 
 python=python3  # the distribution's may be another, and have PyTorch
 if ! python3 -c 'import torch' 2>/dev/null && [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; fi
-torch() {  # torch MODEL TOWERS FILE
+torch() {  # torch MODEL TOWERS ROWS FILE
   local line
-  if line=$("$python" "$here/peers/torch_steps.py" "$1" "$2" 2>"$out/torch.log"); then
-    echo "$line" >"$3"
+  if line=$("$python" "$here/peers/torch_steps.py" "$1" "$2" "$3" 2>"$out/torch.log"); then
+    echo "$line" >"$4"
   else
     echo "no PyTorch for $1 on $2 towers: ${line:-$(tail -n 1 "$out/torch.log")}" >&2
   fi
 }
 for ((r = 1; r <= rounds; r++)); do
-  for model in mlp lenet; do
+  for model in mlp lenet resnet20 gpt; do
+    batch=64
+    if [ $model = gpt ]; then batch=8; fi
     for towers in 1 2; do
       if ((towers > $(nproc))); then continue; fi
-      "$build/bin/bench_step" --model $model --towers $towers --rounds 3 \
+      "$build/bin/bench_step" --model $model --towers $towers --batch $batch --rounds 1 \
         --json "$out/step-$model-$towers-$r.json" >/dev/null
-      torch $model $towers "$out/torch-$model-$towers-$r.txt"
+      torch $model $towers $batch "$out/torch-$model-$towers-$r.txt"
     done
   done
   for towers in 1 2; do

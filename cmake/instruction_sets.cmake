@@ -66,8 +66,9 @@ ${host_calls_${file}}}
     INTERPROCEDURAL_OPTIMIZATION OFF)
   list(TRANSFORM belfry_march_${set} REPLACE "^x86" "-march=x86" OUTPUT_VARIABLE march)
   target_link_libraries(belfry_${set}_parts PRIVATE belfry_strict_flags)
-  # The warnings are false in GCC 12's AVX-512 intrinsics (GCC PR 105593).
-  target_compile_options(belfry_${set}_parts PRIVATE ${march} -Wno-uninitialized
+  # objcopy does not make unique symbols (statics of inline functions) local. The warnings are false
+  # in GCC 12's AVX-512 intrinsics (GCC PR 105593).
+  target_compile_options(belfry_${set}_parts PRIVATE ${march} -Wno-uninitialized -fno-gnu-unique
     -Wno-maybe-uninitialized)
   target_include_directories(belfry_${set}_parts PRIVATE ${belfry_include})
   set(object ${belfry_generated}/${set}/host_kernels.o)

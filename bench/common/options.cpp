@@ -11,7 +11,7 @@ bool parse(int argc, char** argv, Options& o, int& status) {
   CLI::App app("A benchmark of Belfry");
   app.add_option("--model", o.model,
                  "model of the registry: on images of 28 x 28 x 1; gpt, 4 x 128: on 128 tokens")
-      ->check(CLI::IsMember({"mlp", "lenet", "gpt"}))
+      ->check(CLI::IsMember({"mlp", "lenet", "resnet20", "gpt"}))
       ->capture_default_str();
   app.add_option("--towers", o.towers, "towers, one thread each")
       ->check(CLI::Range(1, 64))

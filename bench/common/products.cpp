@@ -14,6 +14,8 @@ Products::Products(const std::string& model, std::int64_t batch, Device& device)
     linear(batch, 128, 10, false);
   } else if (model == "gpt") {
     gpt(batch);
+  } else if (model == "resnet20") {
+    resnet20(batch);
   } else {
     conv({batch, 28, 28, 1, 28, 28, 6, 5, 5, 1, 2, 1}, true);
     conv({batch, 14, 14, 6, 10, 10, 16, 5, 5, 1, 0, 1}, false);
@@ -40,6 +42,26 @@ void Products::gpt(std::int64_t rows) {
   linear(n, kWidth, kTokens, false);
   // Two products forward and four backward of 2 length^2 width flops a row, of which half is seen.
   attention_ = 6.0 * static_cast<double>(kLayers * rows * kLength * kLength * kWidth);
+}
+
+// Of CIFAR: 3 stages of 3 blocks of two 3x3 convolutions, projections where the width changes.
+void Products::resnet20(std::int64_t n) {
+  const auto layer = [&](std::int64_t side, std::int64_t in, std::int64_t out, std::int64_t kernel,
+                         std::int64_t stride, bool first = false) {
+    const std::int64_t o = side / stride;
+    conv({n, side, side, in, o, o, out, kernel, kernel, stride, kernel / 2, 0}, first);
+  };
+  layer(32, 3, 16, 3, 1, true);
+  std::int64_t in = 16, side = 32;
+  for (const std::int64_t out : {16, 32, 64})
+    for (int block = 0; block < 3; ++block) {
+      const std::int64_t stride = in == out ? 1 : 2;
+      layer(side, in, out, 3, stride);
+      if (stride == 2) layer(side, in, out, 1, stride);
+      side /= stride, in = out;
+      layer(side, out, out, 3, 1);
+    }
+  linear(n, 64, 10, false);
 }
 
 void Products::run() {
@@ -74,13 +96,12 @@ void Products::linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool
 }
 
 void Products::conv(ConvShape s, bool first) {
-  s.bias = 1;
   OneDnn* const host = device_.host_memory() ? &device_.slot<OneDnn>() : nullptr;
   const std::int64_t taps = s.out * s.kh * s.kw * s.in;
   float *x = memory(s.n * s.h * s.w * s.in), *w = memory(taps);
   float *y = memory(s.n * s.oh * s.ow * s.out), *dy = memory(s.n * s.oh * s.ow * s.out);
   float *dx = memory(s.n * s.h * s.w * s.in), *dw = memory(taps);
-  const float* bias = memory(s.out);
+  const float* bias = s.bias != 0 ? memory(s.out) : nullptr;
   add(calls_, ConvForwardCall{s, x, w, bias, y, host});
   add(backward_, ConvBackwardWeightsCall{s, x, dy, dw, host});
   if (!first) add(backward_, ConvBackwardDataCall{s, dy, w, dx, host});

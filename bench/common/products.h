@@ -23,6 +23,7 @@ class Products {
  private:
   void linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool first);
   void gpt(std::int64_t rows);
+  void resnet20(std::int64_t n);
   void conv(ConvShape shape, bool first);
   float* memory(std::int64_t elements);
   template <class Call>

@@ -13,6 +13,7 @@
 #include "belfry/autodiff/ops/elementwise/binary.kernel.h"
 #include "belfry/autodiff/ops/image/max_pool2d.kernel.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.kernel.h"
+#include "belfry/autodiff/ops/loss/cross_entropy_backward.kernel.h"
 #include "belfry/autodiff/ops/random/dropout.kernel.h"
 #include "belfry/autodiff/ops/reduce/column_sum_call.h"
 #include "belfry/autodiff/ops/reduce/sum.kernel.h"
@@ -92,8 +93,8 @@ class Ops {
     elements(3, ActivationBackward<float, TanhMath>{in(), array(2), out()});
     elements(9, ActivationForward<float, SigmoidMath>{in(), out()});
     elements(3, ActivationBackward<float, SigmoidMath>{in(), array(2), out()});
-    elements(12, ActivationForward<float, GeluMath>{in(), out()});
-    elements(15, ActivationBackward<float, GeluMath>{in(), array(2), out()});
+    elements(16, ActivationForward<float, GeluMath>{in(), out()});
+    elements(22, ActivationBackward<float, GeluMath>{in(), array(2), out()});
     elements(3, BinarySame<float, AddMath>{in(), array(2), out()});
     elements(2, Narrow{in(), narrow_.data()});
     elements(2, Widen{narrow_.data(), nullptr, out(), 1});
@@ -134,10 +135,10 @@ class Ops {
     for (const std::size_t c : {wide, narrow}) {
       const std::string label = " of " + std::to_string(c);
       const double more = c == narrow ? 4 : 1;  // short rows stay scalar
-      teams(label, 14 * more, CrossEntropyRow<float>{in(), labels_.data(), out(), array(2), c, {}},
-            kElements / c);
+      teams(label, 14 * more,
+            CrossEntropyRow<float>{in(), labels_.data(), out(), array(2), c, {}, 0}, kElements / c);
       teams(label, 4 * more,
-            CrossEntropyBackward<float>{in(), labels_.data(), array(4), array(4), out(), c, {}},
+            CrossEntropyBackward<float>{in(), labels_.data(), array(4), array(4), out(), c, {}, 0},
             kElements / c);
       teams(label, 4, ColumnSumCall<float>{in(), out(), kElements / c, c}, 1);
     }

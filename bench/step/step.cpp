@@ -25,7 +25,7 @@ class StepBench {
   explicit StepBench(const Options& options)
       : context_({.towers = "cpu:" + std::to_string(options.towers), .threads_per_tower = 1}),
         model_(builtin().table<ModelEntry>().at(options.model, "model").make()),
-        loader_(context_, rows_for(model_->input(), options.batch * options.towers),
+        loader_(context_, rows_for(options.model, options.batch * options.towers),
                 {.batch = options.batch * options.towers, .shuffle = false, .prefetch = 0}),
         group_(
             context_,
@@ -67,7 +67,8 @@ class StepBench {
     f.rest.add(rest.median());
     f.products.add(products_seconds(kCallsPerRound));
     f.gemm.add(best_gemm(context_, kCallsPerRound));
-    f.share.add(products().model_flops() / f.step.values.back() / f.gemm.values.back());
+    f.share.add(products().model_flops() * context_.towers() / f.step.values.back() /
+                f.gemm.values.back());
   }
 
  private:

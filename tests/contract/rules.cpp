@@ -142,6 +142,7 @@ TEST_CASE("rules: touches cover parameters, gradient, state and scalars", "[cont
     }
     void synchronize() override {}
     void host_access(const Touches&) override {}
+    bool capturing() const noexcept override { return false; }
     void begin_capture() override {}
     std::unique_ptr<Graph> end_capture() override { return nullptr; }
     void replay(Graph&) override {}

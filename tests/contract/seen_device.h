@@ -30,6 +30,7 @@ class SeenStream : public Stream {
   }
   void synchronize() override { stream_.synchronize(); }
   void host_access(const Touches& touches) override { stream_.host_access(touches); }
+  bool capturing() const noexcept override { return stream_.capturing(); }
   void begin_capture() override { stream_.begin_capture(); }
   std::unique_ptr<Graph> end_capture() override { return stream_.end_capture(); }
   void replay(Graph& graph) override { stream_.replay(graph); }
