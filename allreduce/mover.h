@@ -7,44 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "belfry/allreduce/flat_index.h"
+#include "belfry/allreduce/flat_plan.h"
 #include "belfry/allreduce/fold.kernel.h"
-#include "belfry/allreduce/leaf_plan.h"
 #include "belfry/core/registry.h"
 #include "belfry/device/context.h"
 
 namespace belfry {
-
-// What a group's flat arrays look like; equal on every tower.
-struct FlatPlan {
-  FlatIndex index;
-  std::vector<Bucket> buckets;
-  int towers = 1;
-  LeafPlan leaves;            // what the fold adds up, and in which tree
-  int states = 0;             // arrays of optimizer state
-  bool keep_squares = false;  // the mean of squares is kept for the rule
-  bool unit_squares = false;  // the squares of units are summed beside their gradients
-  bool ema = false;
-  bool statistics = true;      // the folds of an update leave some
-  bool mean_in_place = false;  // a lone tower's gradient becomes the mean where it lies
-};
-
-enum class FlatArray : std::uint8_t { parameter, mean, square, state, ema };
-
-// Some whole blocks to fold or to update. Pointers are to element `origin` of the flat arrays and,
-// like the tables, stay until the next start(); null when unused. The mean begins at `mean_origin`:
-// with `whole` it is scratch memory, good until the next call. The tables of sources are in device
-// memory, with a copy for the host; `state` is the host's.
-struct Work {
-  std::size_t first_block = 0, blocks = 0;
-  std::size_t origin = 0, mean_origin = 0;
-  const float* const* sources = nullptr;    // as LeafPlan::sources, null where one takes no part
-  const float* const* square_in = nullptr;  // with unit_squares
-  const float* const* host_sources = nullptr;
-  const float* const* host_square_in = nullptr;
-  float *mean = nullptr, *square = nullptr, *param = nullptr, *ema = nullptr;
-  float* const* state = nullptr;
-};
 
 // One tower's access to the flat arrays of its group: decides who folds and updates which blocks,
 // and moves what has to move. All towers make the same calls in the same order; used by the tower's
@@ -77,6 +45,8 @@ class Mover {
   virtual void require_healthy() const = 0;
   virtual SegmentStats* statistics() = 0;  // where folds put theirs
   virtual bool next_update(Work& work) = 0;
+  // Where its collectives run, so that others of the same communicator can keep their order.
+  virtual Stream& collectives() = 0;
   virtual void finish(bool updated) = 0;  // sends the new parameters to all towers
   // Before this tower's main stream reads parameters of the bucket (-1: any), also while recorded.
   virtual void await_parameters(int bucket = -1) = 0;

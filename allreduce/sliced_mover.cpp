@@ -125,6 +125,7 @@ class SlicedMover : public Mover {
     return true;
   }
 
+  Stream& collectives() override { return *stream_; }
   void fail() override { failed_ = true; }
   bool any_failed() const override { return failed_; }
   void require_healthy() const override { comm_.require_healthy(); }

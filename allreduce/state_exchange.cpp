@@ -35,8 +35,13 @@ void require_one_name(const std::vector<StateArray>& arrays, const std::string& 
 }  // namespace
 
 StateExchange::StateExchange(std::vector<ModuleState*> states, const LeafPlan& leaves,
-                             Device& device, Communicator& comm)
-    : leaves_(leaves.summed ? plan_towers(leaves.towers) : leaves), device_(device), comm_(comm) {
+                             Device& device, Communicator& comm, Stream& collectives)
+    : leaves_(leaves.summed ? plan_towers(leaves.towers) : leaves),
+      device_(device),
+      comm_(comm),
+      collectives_(collectives),
+      ready_(device.event()),
+      gathered_(device.event()) {
   for (const ModuleState* s : states) cells_ += static_cast<std::size_t>(s->shape().size());
   std::vector<StateRule> rules;
   std::vector<float> values(2 * cells_, 0.f);
@@ -102,7 +107,15 @@ void StateExchange::merge(int left) {
 void StateExchange::exchange(std::int64_t update) {
   if (comm_.size() == 1) return;
   const std::size_t bytes = static_cast<std::size_t>(leaves_.partials) * cells_ * sizeof(StateTerm);
-  comm_.all_gather(device_.main(), slots_.raw(), all_.raw(), bytes, {kStates, -1, update});
+  const bool beside = &collectives_ != &device_.main();
+  if (beside) {
+    device_.main().record(*ready_);
+    collectives_.wait(*ready_);
+  }
+  comm_.all_gather(collectives_, slots_.raw(), all_.raw(), bytes, {kStates, -1, update});
+  if (!beside) return;
+  collectives_.record(*gathered_);
+  device_.main().wait(*gathered_);
 }
 
 void StateExchange::apply(const Verdict* verdict) {

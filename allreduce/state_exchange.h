@@ -26,9 +26,10 @@ struct StateArray {
 // group throws CommError from exchange().
 class StateExchange {
  public:
-  // With the arrays' starting values. Two arrays of one name are a ConfigError.
+  // With the arrays' starting values. Two arrays of one name are a ConfigError. `collectives`: the
+  // stream of the communicator's other collectives, the main stream or one beside it.
   StateExchange(std::vector<ModuleState*> states, const LeafPlan& leaves, Device& device,
-                Communicator& comm);
+                Communicator& comm, Stream& collectives);
 
   void start();  // of an update: nothing has been contributed
   void start_unit();
@@ -51,6 +52,8 @@ class StateExchange {
   LeafPlan leaves_;
   Device& device_;
   Communicator& comm_;
+  Stream& collectives_;
+  std::unique_ptr<Event> ready_, gathered_;
   Tensor rules_, places_, merges_;
   Tensor values_;  // of all states, then the variances of those that are pooled
   Tensor unit_, slots_, all_;

@@ -11,7 +11,8 @@ want() {
     case "$package" in
       build)
         want g++ cmake ninja-build libeigen3-dev libdnnl-dev libtomlplusplus-dev libcli11-dev \
-          nlohmann-json3-dev libfmt-dev libspdlog-dev zlib1g-dev libxxhash-dev
+          nlohmann-json3-dev libfmt-dev libspdlog-dev zlib1g-dev libxxhash-dev \
+          libjpeg62-turbo-dev libpng-dev
         ;;
       tests) want catch2 ;;
       fuzz) want clang-16 libclang-rt-16-dev ;;

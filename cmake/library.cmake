@@ -25,7 +25,7 @@ target_include_directories(belfry PUBLIC
 # fmt is public because of core/log.h; the rest stays behind .cpp files and *_internal.h.
 target_link_libraries(belfry PUBLIC fmt::fmt PRIVATE belfry_strict_flags belfry_dnnl belfry_xxhash
   Eigen3::Eigen tomlplusplus::tomlplusplus CLI11::CLI11 nlohmann_json::nlohmann_json spdlog::spdlog
-  ZLIB::ZLIB OpenMP::OpenMP_CXX Threads::Threads ${CMAKE_DL_LIBS})
+  ZLIB::ZLIB JPEG::JPEG PNG::PNG OpenMP::OpenMP_CXX Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(belfry PRIVATE -Wl,--no-undefined)
 target_precompile_headers(belfry PRIVATE <algorithm> <array> <atomic> <cmath> <cstddef> <cstdint>
   <cstring> <exception> <functional> <limits> <map> <memory> <optional> <set> <span> <sstream>

@@ -353,6 +353,15 @@ void Document::set(const std::string& assignment) {
   }
 }
 
+void Document::set_string(const std::string& key, const std::string& value,
+                          const std::string& origin) {
+  const std::size_t dot = key.rfind('.');
+  const std::string table = dot == std::string::npos ? "" : key.substr(0, dot);
+  const ConfigPlace place{origin, 0, 0};
+  ConfigTable& target = impl_->tables.try_emplace(table, ConfigTable{place, {}}).first->second;
+  target.keys.insert_or_assign(key.substr(dot + 1), ConfigValue{value, place});
+}
+
 bool Document::has_table(const std::string& table) const { return impl_->tables.contains(table); }
 
 bool Document::differs(const std::string& table, const std::string& key,

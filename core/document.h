@@ -24,6 +24,8 @@ class Document {
   // "optimizer.lr=0.1": the value follows TOML's grammar; what is not TOML is taken as a string.
   // Before bind().
   void set(const std::string& assignment);
+  // The string `value` for `table.key`; messages name `origin`, the flag it comes from.
+  void set_string(const std::string& key, const std::string& value, const std::string& origin);
   bool has_table(const std::string& table) const;  // "" is the top level
   // Whether `table` gives `key` a value other than the one in table `other`.
   bool differs(const std::string& table, const std::string& key, const std::string& other) const;

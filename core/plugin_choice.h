@@ -7,6 +7,19 @@
 
 namespace belfry {
 
+// Makes every key of every plug-in of a kind known in `table`, whose own plug-in is not.
+template <class Entry>
+void know_all_keys(Document& document, const Registry& registry, const std::string& table) {
+  for (const auto& [other, entry] : registry.table<Entry>()) {
+    auto plugin = entry.make();
+    Schema keys, names_only;
+    plugin->declare(keys);
+    for (const Key& key : keys.keys())
+      std::visit([&](auto* target) { names_only.key(key.name, *target); }, key.target);
+    document.bind(table, names_only);
+  }
+}
+
 // A fresh plug-in of the kind that `table`.name asks for; `kind` names it in messages, "optimizer".
 // For a name that is not known, or missing where there is no fallback, a fault is recorded, null
 // returned, and every plug-in's keys count as known, so that one mistake gives one message.
@@ -33,14 +46,7 @@ auto choose_plugin(Document& document, const Registry& registry, const std::stri
                    name.empty() ? "missing: expected the name of a " + kind + ", one of " + list
                                 : error.what());
   }
-  for (const auto& [other, entry] : known) {
-    auto plugin = entry.make();
-    Schema keys, names_only;
-    plugin->declare(keys);
-    for (const Key& key : keys.keys())
-      std::visit([&](auto* target) { names_only.key(key.name, *target); }, key.target);
-    document.bind(table, names_only);
-  }
+  know_all_keys<Entry>(document, registry, table);
   return nullptr;
 }
 

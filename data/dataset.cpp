@@ -16,6 +16,7 @@ class Subset final : public Dataset {
   std::int64_t rows() const override { return count_; }
   const std::vector<Field>& fields() const override { return whole_->fields(); }
   std::int64_t classes() const override { return whole_->classes(); }
+  std::vector<std::string> class_names() const override { return whole_->class_names(); }
   std::string label_unit() const override { return whole_->label_unit(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     whole_->read(shifted(rows, out.size()), out);
@@ -42,6 +43,11 @@ class Subset final : public Dataset {
 };
 
 }  // namespace
+
+std::shared_ptr<const Dataset> DatasetFactory::open_beside(const std::string& base,
+                                                           const Dataset&) const {
+  return open(base);
+}
 
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> whole, std::int64_t first,
                                       std::int64_t count) {

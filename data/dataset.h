@@ -43,6 +43,8 @@ class Dataset {
   }
   // Number of label classes; 0 when there are no class labels.
   virtual std::int64_t classes() const { return 0; }
+  // Names of the classes in the order of their labels; empty where there are none.
+  virtual std::vector<std::string> class_names() const { return {}; }
   virtual std::string describe()
       const = 0;  // "idx: 60000 rows, image [28, 28, 1] f32, label, 10 classes"
   // What one label is, "byte" or "token", where the loss is shown as nats for each; else "".
@@ -59,6 +61,9 @@ class DatasetFactory {
   virtual void declare(Schema& schema) = 0;
   // Paths are relative to `base`, the config file's folder.
   virtual std::shared_ptr<const Dataset> open(const std::string& base) const = 0;
+  // The same for rows that a model trained on `train` will see: what was measured there holds here.
+  virtual std::shared_ptr<const Dataset> open_beside(const std::string& base,
+                                                     const Dataset& train) const;
 };
 
 // The registry's entry: a fresh factory with default values.

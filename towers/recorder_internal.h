@@ -42,7 +42,7 @@ class Recorder {
   // What becomes of this update's pass; puts its rows and numbers where the pass reads them.
   Way choose(std::int64_t update, const Batch& shard, std::int64_t batch_rows,
              std::int64_t check_every);
-  void leave() { way_ = Way::as_given; }  // passes that are not of an update
+  void as_given() { way_ = Way::as_given; }  // passes that are not of an update
   Way way() const { return way_; }
   bool keeps() const { return way_ == Way::first || way_ == Way::record; }
   bool capturing() const { return capturing_; }

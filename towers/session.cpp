@@ -16,6 +16,12 @@ const Field* find_field(const Dataset& data, const std::string& name) {
   return nullptr;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out.empty() ? "no names" : out;
+}
+
 // Classifiers read the model's field and "label", and need the number of classes.
 void check_fields(const Dataset& data, const std::string& table, const std::string& model,
                   const ModelInput& input) {
@@ -91,7 +97,8 @@ TrainSession::~TrainSession() = default;
 
 std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                                                   const std::string& table) {
-  std::shared_ptr<const Dataset> out = source.factory->open(config_.base);
+  std::shared_ptr<const Dataset> out = data_ ? source.factory->open_beside(config_.base, *data_)
+                                             : source.factory->open(config_.base);
   const ModelInput input = config_.model->input();
   check_fields(*out, table, config_.model_name, input);
   const auto shape_in = [&](const Dataset& set) { return find_field(set, input.field)->shape; };
@@ -104,7 +111,13 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                               .found = std::to_string(out->classes()),
                               .expected = "at most " + std::to_string(data_->classes()),
                               .fix = "set data.classes"});
-  context_->log("{}: {}", table, out->describe());
+  if (data_ && out->class_names() != data_->class_names())
+    throw DataError(ErrorText{.what = "[" + table + "] has other classes than [data]",
+                              .found = listed(out->class_names()),
+                              .expected = listed(data_->class_names()),
+                              .fix = "give both the same list as `names`"});
+  context_->log("{}: {}{}", table, out->describe(),
+                source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
   return out;
 }

@@ -35,7 +35,7 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
                                    DType::f32, device_);
   if (std::vector<ModuleState*> states = module_->states(); !states.empty())
     states_ = std::make_unique<StateExchange>(std::move(states), shared.plan.leaves, device_,
-                                              transport.communicator(index));
+                                              transport.communicator(index), mover_->collectives());
   bind(mover_->parameters());
   device_.synchronize();
 }

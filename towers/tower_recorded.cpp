@@ -37,7 +37,7 @@ void Tower::backward_all(const UpdateInput& in, const Batch& shard, const LossFn
   if (recorder_.way() == Recorder::Way::replay &&
       recorder_.pass().present != out.decision.present) {  // the others' gradients matter here
     recorder_.pass().graph.reset();
-    recorder_.leave();
+    recorder_.as_given();
     outcome_.start();
     HostPart again = new_part(in, shard);
     forward_all(in, shard, fn, again, last);

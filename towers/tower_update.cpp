@@ -34,7 +34,7 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
   outcome_.start();
   if (states_ && in.kind != UpdateInput::Kind::apply) states_->start();
   if (leaves.strict && in.kind != UpdateInput::Kind::apply) start_leaves(in.rows);
-  recorder_.leave();
+  recorder_.as_given();
   try {
     if (shared_.options.capture && in.kind == UpdateInput::Kind::train && shard.rows > 0)
       recorder_.choose(in.update, shard, in.rows, shared_.options.check_capture);
@@ -251,7 +251,7 @@ GradientList Tower::gradients(std::int64_t update, const Batch& shard, const Los
   outcome_.start();
   stack_ = LeafStack();
   if (states_) states_->start();  // what the units contribute stays for an apply()
-  recorder_.leave();
+  recorder_.as_given();
   device_.main().fill(mover_->part(), 0, sizeof(DevicePart));
   const std::vector<RowPart> micro = micro_batches(shard.rows);
   bool first = true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "belfry/allreduce/mover.h"
 #include "belfry/core/plugin_choice.h"
@@ -28,7 +29,8 @@ std::string towers_fault(const std::string& towers) {
     return "";
   } catch (const ConfigError& error) {
     const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
-    return error.what() + (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
+    return "found " + error.text().found + ", expected " + error.text().expected +
+           (number ? "; did you mean \"cpu:" + towers + "\"?" : std::string());
   }
 }
 
@@ -96,9 +98,14 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
             .max = 1,
             .exclusive_max = true,
             .help = "share of the training target spread over all classes; evaluation has none"})
-      .rule([&c] { return towers_fault(c.towers); })
       .rule([&c] { return device_fault(c); });
   document.bind("", top);
+  // Not a rule: it is told beside other faults of the top level.
+  if (const std::string fault = towers_fault(c.towers); !fault.empty())
+    document.fault("", "towers", fault);
+}
+
+void bind_loader(Document& document, TrainConfig& c) {
   Schema loader;
   c.loader.declare(loader);
   const std::vector<std::string> at_top{"batch", "epochs"};
@@ -115,6 +122,49 @@ bool names_other_files(const Document& document, const std::string& table, const
   return std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
     return k.options.path && document.differs(table, k.name, "data");
   });
+}
+
+// The rows [first, end) that a data set was told to take, all where it knows no ranges, and which
+// part of them.
+struct Taken {
+  std::int64_t first = 0, end = 0;
+  std::string part;
+};
+
+Taken rows_taken(DatasetFactory& factory) {
+  RowRange range;
+  Taken out;
+  Schema keys;
+  factory.declare(keys);
+  for (const Key& k : keys.keys()) {
+    const auto* const* number = std::get_if<std::int64_t*>(&k.target);
+    if (number != nullptr && k.name == "first") range.first = **number;
+    if (number != nullptr && k.name == "count") range.count = **number;
+    const auto* const* text = std::get_if<std::string*>(&k.target);
+    if (text != nullptr && k.name == "part") out.part = **text;
+  }
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  out.first = range.first;
+  out.end = range.count < 0 || range.count > most - range.first ? most : range.first + range.count;
+  return out;
+}
+
+// Whether `table` takes rows that [data] takes too: the same files and all, and ranges that meet.
+bool repeats_rows(DatasetFactory& extra, DatasetFactory& data) {
+  Schema keys, data_keys;
+  extra.declare(keys);
+  data.declare(data_keys);
+  for (std::size_t i = 0; i < keys.keys().size(); ++i) {
+    const Key &k = keys.keys()[i], &other = data_keys.keys()[i];
+    if (std::find(kRange.begin(), kRange.end(), k.name) != kRange.end()) continue;
+    const auto equal = [&other](auto* value) {
+      return *value == **std::get_if<decltype(value)>(&other.target);
+    };
+    if (!std::visit(equal, k.target)) return false;
+  }
+  const Taken mine = rows_taken(extra), theirs = rows_taken(data);
+  const bool apart = mine.part != theirs.part && mine.part != "all" && theirs.part != "all";
+  return !apart && mine.first < theirs.end && theirs.first < mine.end;
 }
 
 void collect_files(const Schema& keys, DataSource& source) {
@@ -145,10 +195,15 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
 
 // A table of data of its own kind, or with what it does not say taken from [data].
 std::optional<DataSource> extra_source(Document& document, const Registry& registry,
-                                       const std::string& table, const std::string& data_name) {
+                                       const std::string& table, const DataSource& data) {
   if (!document.has_table(table)) return std::nullopt;
+  const std::string& data_name = data.name;
   DataSource out;
   out.name = document.peek_string(table, "name", data_name);
+  if (out.name == data_name && registry.table<DatasetEntry>().find(data_name) == nullptr) {
+    know_all_keys<DatasetEntry>(document, registry, table);  // [data] has the fault
+    return std::nullopt;
+  }
   out.factory = choose_plugin<DatasetEntry>(document, registry, table, "data set", data_name);
   if (!out.factory) return std::nullopt;
   Schema keys;
@@ -157,6 +212,19 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   if (out.name == data_name)
     bind_source(document, "data", out, !names_other_files(document, table, keys));
   bind_source(document, table, out);
+  out.repeats =
+      out.name == data.name && data.factory != nullptr && repeats_rows(*out.factory, *data.factory);
+  if (!out.repeats || table != "validation") return out;
+  const bool parts = !rows_taken(*out.factory).part.empty();
+  Schema whole;
+  whole.rule([parts] {
+    return std::string(
+               "it reads rows that [data] trains on; name other files in it, or cut both "
+               "out of one set: ") +
+           (parts ? "[data] part = \"train\" and [validation] part = \"validation\""
+                  : "[data] count = N and [validation] first = N");
+  });
+  document.bind(table, whole);
   return out;
 }
 
@@ -208,6 +276,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
 TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   TrainConfig c;
   bind_top(document, registry, c);
+  bind_loader(document, c);
   c.model_name = document.peek_string("model", "name", "");
   c.model = choose_plugin<ModelEntry>(document, registry, "model", "model", "");
   if (c.model) {
@@ -223,9 +292,9 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
     Schema augment;
     c.loader.augment.declare(augment);
     document.bind("data", augment);
-    c.validation = extra_source(document, registry, "validation", c.data.name);
-    c.test = extra_source(document, registry, "test", c.data.name);
   }
+  c.validation = extra_source(document, registry, "validation", c.data);
+  c.test = extra_source(document, registry, "test", c.data);
   const OptimizerLoader optimizer(document, registry);
   bind_hooks(document, registry, c);
   document.finish();

@@ -20,6 +20,7 @@ struct DataSource {
   std::shared_ptr<DatasetFactory> factory;
   std::vector<std::string> files;  // what it reads, as the config says
   std::int64_t ignore = kNoLabel;  // label that does not count
+  bool repeats = false;            // takes rows of [data]
 };
 
 // A training run as its config file says. load() checks everything that can be known without

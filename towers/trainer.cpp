@@ -83,7 +83,17 @@ double TrainRun::now() const { return options.now ? options.now() : steady_secon
 
 void TrainRun::validate() {
   result.validation = validate_with();
+  ++validations;
+  validation_seconds += result.validation->seconds;
   for (const auto& hook : hooks) hook->on_validation(*this, *result.validation);
+}
+
+double TrainRun::validation_left() const {
+  if (validations == 0 || validate_every.value <= 0) return 0;
+  const std::int64_t every = std::max<std::int64_t>(
+      1, validate_every.to_updates(loader.rows_per_epoch(), loader.options().batch));
+  const std::int64_t left = total_updates() / every - done_updates() / every;
+  return static_cast<double>(left) * validation_seconds / static_cast<double>(validations);
 }
 
 std::int64_t TrainRun::total_updates() const {

@@ -51,6 +51,9 @@ class TrainRun {
   std::vector<std::shared_ptr<Hook>> hooks;
   TrainResult result;
   bool resumed = false;
+  Period validate_every;          // 0: never
+  std::int64_t validations = 0;   // of this run
+  double validation_seconds = 0;  // all of them together
   std::int64_t attempts = 0;      // updates tried since the start of training
   std::int64_t rows = 0;          // rows tried since the start of training
   std::int64_t rows_before = 0;   // the same before the last update
@@ -66,6 +69,8 @@ class TrainRun {
   void validate();                     // evaluates and tells the hooks
   std::int64_t total_updates() const;  // of all epochs
   std::int64_t done_updates() const;   // by the loader's position
+  // Seconds that the validations still to come take, by those of this run so far.
+  double validation_left() const;
   // Whether the last update completed a multiple of `period`.
   bool due(const Period& period) const;
 

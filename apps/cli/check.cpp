@@ -3,6 +3,7 @@
 
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
+#include "belfry/apps/cli/output_file.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -38,7 +39,9 @@ void print_shards(CliContext& context, TrainSession& session) {
 }
 
 int check(CliContext& context, const ConfigArguments& arguments) {
-  TrainSession session(arguments.load(context.registry), context.log, {.plan_only = true});
+  TrainConfig config = arguments.load(context.registry);
+  require_output_folder(config.output);
+  TrainSession session(std::move(config), context.log, {.plan_only = true});
   const MemoryPlan& plan = session.plan();
   context.print("{}\n", session.context().describe());
   for (const auto& [name, shape] : plan.variables)

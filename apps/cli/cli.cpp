@@ -11,7 +11,6 @@
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/device/context.h"
-#include "belfry/device/tower_list.h"
 #include "belfry/version.h"
 
 namespace belfry {
@@ -73,19 +72,6 @@ int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, cons
   }
 }
 
-// "cpu:2" for "2", which is what people write first.
-void check_towers_flag(const std::string& towers) {
-  try {
-    parse_towers(towers);
-  } catch (const ConfigError& error) {
-    const bool number = !towers.empty() && towers.find_first_not_of("0123456789") == towers.npos;
-    throw ConfigError(ErrorText{.what = "--towers",
-                                .found = "'" + towers + "'",
-                                .expected = error.text().expected,
-                                .fix = number ? "did you mean cpu:" + towers + "?" : ""});
-  }
-}
-
 }  // namespace
 
 Log command_log(const CliIo& io) {
@@ -127,8 +113,7 @@ void ConfigArguments::declare(CLI::App& command) {
 TrainConfig ConfigArguments::load(const Registry& registry) const {
   Document document = Document::from_file(path);
   for (const std::string& assignment : assignments) document.set(assignment);
-  if (!towers.empty()) check_towers_flag(towers);
-  if (!towers.empty()) document.set("towers=\"" + towers + "\"");
+  if (towers) document.set_string("towers", *towers, "--towers");
   return TrainConfig::load(std::move(document), registry);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ CliContext beside(const CliContext& context, bool aside);
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> assignments;
-  std::string towers;
+  std::optional<std::string> towers;
 
   void declare(CLI::App& command);
   TrainConfig load(const Registry& registry) const;

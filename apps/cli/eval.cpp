@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "belfry/apps/cli/commands_internal.h"
+#include "belfry/apps/cli/confusion_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
 #include "belfry/apps/cli/sample_internal.h"
@@ -17,16 +19,9 @@ namespace {
 
 struct EvalArguments {
   ConfigArguments config;
-  std::string checkpoint, predictions;
+  std::string checkpoint, predictions, confusion;
   bool ema = false;
   SampleArguments sample;
-};
-
-// Of one label: what it is, the class the model predicts, and that class's softmax probability.
-struct Prediction {
-  double label;
-  std::int64_t predicted;
-  double probability;
 };
 
 Prediction predicted(double label, std::span<const double> logits) {
@@ -67,19 +62,27 @@ std::vector<Prediction> predictions_of(TrainSession& session, std::int64_t first
   return out;
 }
 
-std::string predictions(TrainSession& session, bool ema) {
+struct RowResults {
+  std::string predictions;
+  std::optional<Confusion> confusion;
+};
+
+RowResults results_of_rows(TrainSession& session, bool ema, bool confusion) {
   const std::int64_t rows = session.test_data()->rows(), each = labels_of(*session.test_data());
   const std::int64_t most = std::max<std::int64_t>(1, 1024 / each);
-  std::string out = each == 1 ? "row,label,prediction,probability\n"
+  RowResults out;
+  out.predictions = each == 1 ? "row,label,prediction,probability\n"
                               : "row,position,label,prediction,probability\n";
+  if (confusion) out.confusion.emplace(session.data(), session.config().test->ignore);
   for (std::int64_t first = 0; first < rows; first += most) {
     const auto part = predictions_of(session, first, std::min(most, rows - first), ema);
     for (std::size_t i = 0; i < part.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      out += std::to_string(first + at / each) + ",";
-      if (each != 1) out += std::to_string(at % each) + ",";
-      out += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(part[i].label),
-                         part[i].predicted, part[i].probability);
+      out.predictions += std::to_string(first + at / each) + ",";
+      if (each != 1) out.predictions += std::to_string(at % each) + ",";
+      out.predictions += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(part[i].label),
+                                     part[i].predicted, part[i].probability);
+      if (out.confusion) out.confusion->add(part[i]);
     }
   }
   return out;
@@ -87,11 +90,17 @@ std::string predictions(TrainSession& session, bool ema) {
 
 int eval(CliContext& outer, const EvalArguments& arguments) {
   arguments.sample.check();
-  if (arguments.sample.wanted() && !arguments.predictions.empty())
-    throw ConfigError("--sample and --predictions are two commands");
+  if (arguments.sample.wanted() && !(arguments.predictions + arguments.confusion).empty())
+    throw ConfigError("--sample and --predictions or --confusion are two commands");
   TrainConfig config = arguments.config.load(outer.registry);
-  const OutputFile file("--predictions", arguments.predictions, arguments.config.inputs(config));
-  const CliContext context = beside(outer, file.to_stdout());
+  const std::vector<std::string> inputs = arguments.config.inputs(config);
+  const OutputFile file("--predictions", arguments.predictions, inputs);
+  const OutputFile matrix("--confusion", arguments.confusion, inputs);
+  if (file.wanted() && matrix.wanted() && file.path() == matrix.path())
+    throw ConfigError(ErrorText{.what = "--predictions and --confusion name one file",
+                                .found = file.path(),
+                                .fix = "give each its own"});
+  const CliContext context = beside(outer, file.to_stdout() || matrix.to_stdout());
   if (arguments.ema && !(config.optimizer.ema > 0))
     throw ConfigError(
         ErrorText{.what = "--ema needs averaged parameters", .found = "optimizer.ema = 0"});
@@ -106,6 +115,7 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
   const bool fallback = config.fallback;
   TrainSession session(std::move(config), context.log);
   session.test_data();
+  if (matrix.wanted()) Confusion::require(session.data());
   const std::string path = find_checkpoint(where, fallback, context.log);
   const Manifest saved =
       Checkpoint(path, session.group()).load({.optimizer = false, .ema = arguments.ema});
@@ -114,10 +124,13 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
                                  loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
   context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
-  if (file.wanted()) {
-    file.write(predictions(session, arguments.ema), outer.io);
-    if (!file.to_stdout()) context.print("predictions written to {}\n", file.path());
-  }
+  if (!file.wanted() && !matrix.wanted()) return kExitOk;
+  const RowResults results = results_of_rows(session, arguments.ema, matrix.wanted());
+  file.write(results.predictions, outer.io);
+  if (results.confusion) matrix.write(results.confusion->text(), outer.io);
+  if (file.wanted() && !file.to_stdout()) context.print("predictions written to {}\n", file.path());
+  if (matrix.wanted() && !matrix.to_stdout())
+    context.print("confusion matrix written to {}\n", matrix.path());
   return kExitOk;
 }
 
@@ -132,6 +145,8 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
                       "a checkpoint or a folder of them; default: the output folder");
   command->add_option("--predictions", arguments->predictions,
                       "CSV file of row, label, prediction, probability; -: stdout");
+  command->add_option("--confusion", arguments->confusion,
+                      "CSV file of how often each label was given each class; -: stdout");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
   arguments->sample.declare(*command);
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });

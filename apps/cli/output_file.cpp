@@ -78,6 +78,27 @@ OutputFile::OutputFile(const std::string& flag, std::string path,
     refuse(folder + ": " + std::strerror(errno), "name a file in a folder you may write to");
 }
 
+void require_output_folder(const std::string& folder) {
+  if (folder.empty()) return;
+  const auto refuse = [&](const std::string& found, const std::string& fix) {
+    throw CheckpointError(ErrorText{
+        .what = "the output folder cannot be used", .found = found, .fix = fix, .file = folder});
+  };
+  std::error_code code;
+  fs::path standing = fs::path(folder).lexically_normal();
+  while (!fs::exists(fs::symlink_status(standing, code)) && standing.has_relative_path() &&
+         standing != standing.parent_path())
+    standing = standing.parent_path();
+  if (standing.empty()) standing = ".";
+  if (!fs::is_directory(standing, code))
+    refuse(standing.string() + ", which is no folder", "name another folder as `output`");
+  const fs::path probe = standing / (".belfry-check-" + std::to_string(::getpid()));
+  if (::mkdir(probe.c_str(), 0700) != 0)
+    refuse("no right to write in " + standing.string() + ": " + std::strerror(errno),
+           "name a folder that you may write to as `output`");
+  ::rmdir(probe.c_str());
+}
+
 void OutputFile::write(std::string_view text, const CliIo& io) const {
   if (!wanted()) return;
   if (to_stdout())

@@ -27,4 +27,8 @@ class OutputFile {
   bool direct_ = false;
 };
 
+// Throws CheckpointError unless `folder` can be written to, or made, by trying it: what is made for
+// that is removed again. "" is fine.
+void require_output_folder(const std::string& folder);
+
 }  // namespace belfry

@@ -4,6 +4,7 @@
 
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
+#include "belfry/apps/cli/output_file.h"
 #include "belfry/apps/cli/signals_internal.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/towers/loss_text.h"
@@ -56,6 +57,7 @@ int train(CliContext& context, const TrainArguments& arguments) {
     context.put(config.described);
     return kExitOk;
   }
+  require_output_folder(config.output);  // now, not when all data has been read
   std::optional<SignalWatch> watch;  // before the work starts: a signal while data is read counts
   if (!context.io.signal) watch.emplace();
   TrainSession session(std::move(config), context.log, {.log_placement = arguments.log_placement});

@@ -93,8 +93,8 @@ class Ops {
     elements(3, ActivationBackward<float, TanhMath>{in(), array(2), out()});
     elements(9, ActivationForward<float, SigmoidMath>{in(), out()});
     elements(3, ActivationBackward<float, SigmoidMath>{in(), array(2), out()});
-    elements(12, ActivationForward<float, GeluMath>{in(), out()});
-    elements(15, ActivationBackward<float, GeluMath>{in(), array(2), out()});
+    elements(16, ActivationForward<float, GeluMath>{in(), out()});
+    elements(22, ActivationBackward<float, GeluMath>{in(), array(2), out()});
     elements(3, BinarySame<float, AddMath>{in(), array(2), out()});
     elements(2, Narrow{in(), narrow_.data()});
     elements(2, Widen{narrow_.data(), nullptr, out(), 1});

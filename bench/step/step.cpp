@@ -67,7 +67,8 @@ class StepBench {
     f.rest.add(rest.median());
     f.products.add(products_seconds(kCallsPerRound));
     f.gemm.add(best_gemm(context_, kCallsPerRound));
-    f.share.add(products().model_flops() / f.step.values.back() / f.gemm.values.back());
+    f.share.add(products().model_flops() * context_.towers() / f.step.values.back() /
+                f.gemm.values.back());
   }
 
  private:

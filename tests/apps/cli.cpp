@@ -240,7 +240,7 @@ TEST_CASE("inspect shows a tensor of rank 8") {
 
 TEST_CASE("--print-config shows every key, and its output is a config that gives itself") {
   const CliFolder f;
-  f.config("", "", "[validation]\nevery = \"2e\"");
+  f.config("", "", "[validation]\nfile = \"more.csv\"\nevery = \"2e\"");
   const CliResult first =
       run_cli({"train", f.path(), "--print-config", "--set", "optimizer.momentum=0.5"});
   CHECK(first.code == 0);

@@ -69,7 +69,7 @@ TEST_CASE("flags without effect are refused") {
   CHECK_THAT(refused({"train", f.path(), "--resume", "--set", "output=\"\""}),
              Contains("--resume needs an output folder"));
   CHECK_THAT(refused({"train", f.path(), "--towers", "2"}),
-             Contains("--towers") && Contains("did you mean cpu:2?"));
+             Contains("--towers: key 'towers'") && Contains("did you mean \"cpu:2\"?"));
   CHECK_THAT(refused({"train", f.path(), "--set", "towers=\"2\""}),
              Contains("did you mean \"cpu:2\"?"));
   CHECK(f.untouched());

@@ -130,6 +130,8 @@ TEST_CASE("kernels of an instruction set share no function with the rest") {
     CHECK(output_of("nm --defined-only --extern-only '" + object +
                     "' | grep -v ' T belfry_host_kernels_" + set + "_[0-9]$'") == "");
     CHECK(output_of("readelf -g '" + object + "' | grep -c COMDAT") == "0\n");
+    // Nor is any of it run when the library is loaded.
+    CHECK(output_of("readelf -SW '" + object + "' | grep -c init_array") == "0\n");
   }
 }
 

@@ -108,7 +108,8 @@ TEST_CASE("B46 processes: a signal during an evaluation, and two at once; resumi
   std::vector<std::string> keys{"--set", "epochs=40", "--set", "checkpoint.every=1000u"};
   const std::string expected = straight(keys, 160);
   const CliFolder f;
-  f.config("", "", "[validation]\nevery = \"1u\"");
+  write_text(f.folder / "same.csv", read_text(f.folder / "data.csv"));
+  f.config("", "", "[validation]\nfile = \"same.csv\"\nevery = \"1u\"");
   {
     Child child(f, keys);
     REQUIRE(child.until(

@@ -60,7 +60,7 @@ TEST_CASE("layers: what they say of shapes is what they give, with gradients for
       const auto layer = factory->build(root, "part", in);
       bind(root, *device);
       for (const Variable* v : root.variables()) CHECK(v->name().rfind("part.", 0) == 0);
-      for (const std::int64_t rows : {1, 3}) {
+      for (const std::int64_t rows : {2, 3}) {  // what sees other rows needs two
         Tape tape;
         Scope scope({.tape = &tape, .training = true, .rows = rows});
         const Shape whole = with_rows(row, rows);

@@ -110,6 +110,27 @@ TEST_CASE("validation: whole set, weighted by rows, at the end of each epoch") {
   CHECK(result.validation->loss == Approx(11 * off * off).epsilon(1e-5));
 }
 
+TEST_CASE("progress: the time left counts the validations to come, once one was measured") {
+  const auto etas = [](const std::string& every) {
+    std::string text;
+    double now = 0;
+    LinRun run(1, 6, sgd({.lr = 0.001}));
+    run.evaluate = [] { return EvalReport{.rows = 8, .loss = 1, .seconds = 600}; };
+    TrainerOptions options;
+    options.out = [&](std::string_view part) { text += part; };
+    options.now = [&] { return now += 0.001; };
+    run.train(options, {make_hook("progress", "every = 1"),
+                        make_hook("validation", "every = \"" + every + "\"")});
+    std::vector<std::string> out;
+    for (const std::string& line : lines_of(text))
+      if (const auto at = line.find("ETA "); at != line.npos) out.push_back(line.substr(at + 4));
+    return out;
+  };
+  // Six updates of next to no time, each of the validations ten minutes.
+  CHECK(etas("2u") == std::vector<std::string>{"0:00", "20:00", "20:00", "10:00", "10:00", "0:00"});
+  CHECK(etas("3e") == std::vector<std::string>{"0:00", "0:00", "10:00", "10:00", "10:00", "0:00"});
+}
+
 TEST_CASE(
     "early stop and best: the metric's direction, unknown metrics by name, no validation set") {
   LinRun run(1, 2, sgd({.lr = 0.001}));

@@ -61,12 +61,11 @@ void verify_file(const std::string& folder, const FileRecord& record) {
                                     .file = folder});
   const InputFile file(path);
   if (file.size() != record.size)
-    throw CheckpointError(
-        ErrorText{.what = "the checkpoint is damaged",
-                  .found = std::to_string(file.size()) + " bytes",
-                  .expected = std::to_string(record.size),
-                  .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
-                  .file = path});
+    throw CheckpointError(ErrorText{.what = "the checkpoint is damaged",
+                                    .found = std::to_string(file.size()) + " bytes",
+                                    .expected = std::to_string(record.size),
+                                    .fix = "resume from another checkpoint",
+                                    .file = path});
   Checksum sum;
   std::vector<std::byte> piece(std::size_t{1} << 20);
   for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
@@ -76,12 +75,11 @@ void verify_file(const std::string& folder, const FileRecord& record) {
     sum.update(part);
   }
   if (sum.hex() != record.checksum)
-    throw CheckpointError(
-        ErrorText{.what = "the checkpoint is damaged",
-                  .found = "checksum " + sum.hex(),
-                  .expected = record.checksum,
-                  .fix = "resume from another checkpoint, or set checkpoint.fallback = true",
-                  .file = path});
+    throw CheckpointError(ErrorText{.what = "the checkpoint is damaged",
+                                    .found = "checksum " + sum.hex(),
+                                    .expected = record.checksum,
+                                    .fix = "resume from another checkpoint",
+                                    .file = path});
 }
 
 // The file's tensors laid over the group's arrays, and what does not fit.

@@ -144,7 +144,15 @@ std::string newest_checkpoint(const std::string& folder, bool fallback, const Lo
       verify_checkpoint(found.back().path);
       return found.back().path;
     } catch (const CheckpointError& error) {
-      if (!fallback || found.size() == 1) throw;
+      if (!fallback || found.size() == 1) {
+        // Advice that helps here, where there may be an older one or none.
+        ErrorText text = error.text();
+        text.fix = found.size() == 1 ? "there is no older checkpoint in the folder: resume from "
+                                       "another one, or begin in another folder"
+                                     : "resume from another checkpoint, or set checkpoint.fallback "
+                                       "= true to take the next older one";
+        throw CheckpointError(text);
+      }
       log.warn("{}: falling back to an older checkpoint", error.what());
     }
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "belfry/core/atomic_file.h"
@@ -26,6 +27,7 @@ class JsonLines : public Hook {
   int order() const override { return -5; }
   void declare(Schema& schema) override {
     schema.key("jsonl", path_, {.help = "file of metrics in the output folder; empty: none"});
+    schema.rule([this] { return path_fault(path_); });
   }
   void on_start(TrainRun& run) override {
     if (path_.empty() || run.options.output.empty()) return;
@@ -33,6 +35,7 @@ class JsonLines : public Hook {
     const fs::path path = fs::path(run.options.output) / path_;
     make_directories(path.parent_path().string(), *run.options.files);
     std::error_code status;
+    if (fs::exists(path, status)) refuse_other_file(path.string());
     const bool known = run.resumed && fs::exists(path, status);
     file_.emplace(path.string() + (known ? ".tmp" : ""), *run.options.files);
     if (!known) return;
@@ -79,6 +82,35 @@ class JsonLines : public Hook {
  private:
   void write(const Json& json) {
     file_->write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  // It stays in the output folder, and apart from checkpoints.
+  static std::string path_fault(const std::string& text) {
+    if (text.empty()) return "";
+    const std::filesystem::path path = std::filesystem::path(text).lexically_normal();
+    const std::string top = path.begin()->string();
+    const std::string fault = "jsonl: found \"" + text + "\", expected a file ";
+    if (path.is_absolute() || top == ".." || !path.has_filename() || top == ".")
+      return fault + "in the output folder, such as \"metrics.jsonl\"";
+    if (top == "best" || top.starts_with("step_"))
+      return fault + "outside the folders of checkpoints";
+    return "";
+  }
+
+  // A file of somebody else's is not overwritten: ours is empty or begins with an update's object.
+  static void refuse_other_file(const std::string& path) {
+    const InputFile file(path);
+    std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 65536)), ' ');
+    file.read_at(0, std::as_writable_bytes(std::span(start)));
+    const Json first = Json::parse(start.substr(0, start.find('\n')), nullptr, false);
+    const bool cut = start.find('\n') == start.npos;  // the only line was never finished
+    if (start.empty() || (cut && start.starts_with("{\"")) ||
+        (first.is_object() && (first.contains("update") || first.contains("validation_update"))))
+      return;
+    throw ConfigError(ErrorText{.what = "log.jsonl names a file that holds something else",
+                                .found = path,
+                                .expected = "a new file, or one of earlier metrics",
+                                .fix = "give log.jsonl another name"});
   }
 
   static std::string lines_up_to(const std::string& path, std::int64_t update) {

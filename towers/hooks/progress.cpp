@@ -101,7 +101,8 @@ class Progress : public Hook {
     const std::int64_t total = run.total_updates(), done = run.done_updates();
     const TrainTimes& rate = run.result.throughput.rate();
     const double left = static_cast<double>(total - done) * rate.seconds /
-                        static_cast<double>(std::max<std::int64_t>(1, rate.updates));
+                            static_cast<double>(std::max<std::int64_t>(1, rate.updates)) +
+                        run.validation_left();
     return fmt::format(
         "epoch {}/{} update {}/{} {} lr {:.4g} {:.0f} samples/s exposed {:.1f}% data wait {:.1f}% "
         "ETA {}",

@@ -21,6 +21,7 @@ class ValidationHook : public Hook {
           .what = "key 'validation.every'", .found = every_, .expected = "a period above 0"});
     (void)run.due(period_);  // a period in epochs needs their length
   }
+  void on_start(TrainRun& run) override { run.validate_every = period_; }
   void on_update(TrainRun& run, const Report&) override { validate_if_due(run); }
   void on_skipped(TrainRun& run) override { validate_if_due(run); }
 

@@ -158,6 +158,7 @@ class SharedMover : public Mover {
     return true;
   }
 
+  Stream& collectives() override { return device_.main(); }
   void fail() override { a_->failed.store(true, std::memory_order_release); }
   void require_healthy() const override {
     if (group_.comm.aborted()) throw CommError("the group was aborted");

@@ -2,6 +2,7 @@
 #include "belfry/data/datasets/csv/csv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "belfry/core/error.h"
@@ -14,11 +15,21 @@
 namespace belfry {
 namespace {
 
+// What standardize took from each column.
+struct Columns {
+  std::vector<double> mean, deviation;
+};
+
 // In-memory rows with a description of their own.
 class CsvDataset final : public Dataset {
  public:
-  CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning)
-      : rows_(std::move(rows)), text_(std::move(text)), warning_(std::move(warning)) {}
+  CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning,
+             Columns columns)
+      : rows_(std::move(rows)),
+        text_(std::move(text)),
+        warning_(std::move(warning)),
+        columns_(std::move(columns)) {}
+  const Columns& columns() const { return columns_; }
   std::int64_t rows() const override { return rows_->rows(); }
   const std::vector<Field>& fields() const override { return rows_->fields(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
@@ -31,7 +42,38 @@ class CsvDataset final : public Dataset {
  private:
   std::shared_ptr<const Dataset> rows_;
   std::string text_, warning_;
+  Columns columns_;
 };
+
+Columns measure(const std::vector<float>& values, std::size_t width) {
+  Columns out{std::vector<double>(width), std::vector<double>(width)};
+  const double rows = static_cast<double>(values.size()) / static_cast<double>(width);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out.mean[i % width] += static_cast<double>(values[i]) / rows;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double away = static_cast<double>(values[i]) - out.mean[i % width];
+    out.deviation[i % width] += away * away / rows;
+  }
+  for (std::size_t c = 0; c < width; ++c) {
+    out.deviation[c] = std::sqrt(out.deviation[c]);
+    // A column of one value keeps rounding in its mean: nothing to be scaled up.
+    if (out.deviation[c] <= 1e-6 * std::abs(out.mean[c]) || out.deviation[c] == 0)
+      out.deviation[c] = 0;
+  }
+  return out;
+}
+
+void standardize(std::vector<float>& values, const Columns& columns) {
+  const std::size_t width = columns.mean.size();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t c = i % width;
+    const double away = static_cast<double>(values[i]) - columns.mean[c];
+    values[i] = columns.deviation[c] == 0 ? 0 : static_cast<float>(away / columns.deviation[c]);
+  }
+}
+
+std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOptions& options,
+                                        const Columns* like);
 
 class CsvFactory final : public DatasetFactory {
  public:
@@ -42,6 +84,16 @@ class CsvFactory final : public DatasetFactory {
   }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return csv(path_in(base, file_), options_);
+  }
+  std::shared_ptr<const Dataset> open_beside(const std::string& base,
+                                             const Dataset& train) const override {
+    if (!options_.standardize) return open(base);
+    const auto* csv = dynamic_cast<const CsvDataset*>(&train);
+    if (csv == nullptr || csv->columns().mean.empty())
+      throw ConfigError(ErrorText{.what = "standardize = true needs it in [data], too",
+                                  .found = "[data]: " + train.describe(),
+                                  .fix = "set data.standardize = true"});
+    return open_csv(path_in(base, file_), options_, &csv->columns());
   }
 
  private:
@@ -73,7 +125,9 @@ void CsvOptions::declare(Schema& schema) {
            {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides the values"})
       .key("mean", mean, {.min = -1e30, .max = 1e30, .help = "subtracted after scaling"})
       .key("std", stddev,
-           {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides what is left"});
+           {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides what is left"})
+      .key("standardize", standardize,
+           {.help = "then each column to mean 0 and deviation 1, by the figures of [data]"});
   labels.declare(schema);
   rows.declare(schema);
   schema.rule([this] {
@@ -96,6 +150,13 @@ void CsvOptions::declare(Schema& schema) {
 }
 
 std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& options) {
+  return open_csv(path, options, nullptr);
+}
+
+namespace {
+
+std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOptions& options,
+                                        const Columns* like) {
   CsvOptions checked = options;
   Schema schema;
   checked.declare(schema);
@@ -125,10 +186,20 @@ std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& op
   const std::int64_t classes = check_labels(path, all, options.labels, label, line);
   const auto width = static_cast<std::int64_t>(table.features);
   const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
+  std::vector<float> values(table.values.begin() + first * width,
+                            table.values.begin() + (first + count) * width);
+  Columns columns;
+  if (options.standardize) {
+    columns = like != nullptr ? *like : measure(values, table.features);
+    if (columns.mean.size() != table.features)
+      throw DataError(ErrorText{.what = "the file has other columns than [data]",
+                                .found = count_text(width, "feature"),
+                                .expected = std::to_string(columns.mean.size()),
+                                .file = path});
+    standardize(values, columns);
+  }
   std::vector<MemoryField> fields;
-  fields.push_back({options.field, shape,
-                    std::vector<float>(table.values.begin() + first * width,
-                                       table.values.begin() + (first + count) * width)});
+  fields.push_back({options.field, shape, std::move(values)});
   fields.push_back({"label", Shape{},
                     std::vector<std::int32_t>(table.labels.begin() + first,
                                               table.labels.begin() + first + count)});
@@ -136,10 +207,12 @@ std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& op
   std::string text =
       "csv: " + fields_text(count, rows->fields()) +
       classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
-  return std::make_shared<CsvDataset>(std::move(rows),
-                                      text + (dropped.empty() ? "" : "; " + dropped),
-                                      label_gaps(path, all, options.labels, label, line));
+  return std::make_shared<CsvDataset>(
+      std::move(rows), text + (dropped.empty() ? "" : "; " + dropped),
+      label_gaps(path, all, options.labels, label, line), std::move(columns));
 }
+
+}  // namespace
 
 void register_dataset_csv(Registry& registry) {
   registry.table<DatasetEntry>().add(

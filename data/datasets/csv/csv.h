@@ -23,6 +23,9 @@ struct CsvOptions {
   double scale = 1;
   double mean = 0;
   double stddev = 1;
+  // Each feature's column to mean 0 and deviation 1 over these rows, after the above; columns of
+  // one value become 0. From a config [test] and [validation] take the columns' figures of [data].
+  bool standardize = false;
   LabelOptions labels{};
   RowRange rows{};
 

@@ -111,6 +111,11 @@ class CsvReader {
     if (code == std::errc{} && end == text.data() + text.size() && index < n && index >= -n)
       return static_cast<std::size_t>(index < 0 ? index + n : index);
     std::string have = std::to_string(n) + " columns";
+    if (code != std::errc::invalid_argument && end == text.data() + text.size())
+      fail("`" + std::string(key) + "` is a column number out of range", text,
+           "one in [" + std::to_string(-n) + ", " + std::to_string(n - 1) + "]: " + have +
+               (named_ ? ", none of them called so" : ""),
+           "columns count from 0, or from the end with -1, -2, ...");
     const std::string near = named_ ? nearest_name(text, names_) : "";
     for (std::size_t c = 0; named_ && c < std::min<std::size_t>(names_.size(), 20); ++c)
       have += (c == 0 ? ": '" : ", '") + names_[c] + "'";

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/datasets/folders/folders.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "belfry/core/atomic_file.h"
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/data/byte_rows.h"
+#include "belfry/data/datasets/folders/decode_internal.h"
+
+namespace belfry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLargestFile = std::uint64_t{256} << 20;
+
+std::vector<std::uint8_t> bytes_of(const std::string& path) {
+  const InputFile file(path, ErrorClass::data);
+  if (file.size() > kLargestFile)
+    refuse_image(path, "the file is too large for an image", std::to_string(file.size()) + " bytes",
+                 "at most " + std::to_string(kLargestFile));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(file.size()));
+  file.read_at(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+bool is_image(const fs::path& path) {
+  std::string end = path.extension().string();
+  std::transform(end.begin(), end.end(), end.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return end == ".jpg" || end == ".jpeg" || end == ".png";
+}
+
+struct Files {
+  std::vector<std::string> names;  // of the classes
+  std::vector<std::string> paths;
+  std::vector<std::int32_t> labels;
+};
+
+[[noreturn]] void refuse_folder(const std::string& root, const std::string& what,
+                                const std::string& found, const std::string& expected,
+                                const std::string& fix = "") {
+  throw DataError(
+      ErrorText{.what = what, .found = found, .expected = expected, .fix = fix, .file = root});
+}
+
+std::vector<std::string> class_folders(const std::string& root) {
+  std::error_code code;
+  if (!fs::is_directory(root, code))
+    refuse_folder(root, "the data folder does not exist",
+                  fs::exists(root, code) ? "a file" : "nothing", "a folder with one folder a class",
+                  "check the path; it is relative to the config file");
+  std::vector<std::string> out;
+  for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code))
+    if (it->is_directory(code) && !it->path().filename().string().starts_with("."))
+      out.push_back(it->path().filename().string());
+  if (code) refuse_folder(root, "the folder cannot be read", code.message(), "");
+  std::sort(out.begin(), out.end());
+  if (out.empty())
+    refuse_folder(root, "the folder holds no folders", "0 classes",
+                  "one folder a class, with its images inside");
+  return out;
+}
+
+// All images below the folder of class `label`, sorted.
+void add_class(const std::string& folder, std::int32_t label, Files& out) {
+  std::vector<std::string> paths;
+  std::error_code code;
+  for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
+       it.increment(code))
+    if (is_image(it->path()) && it->is_regular_file(code)) paths.push_back(it->path().string());
+  if (code) refuse_folder(folder, "the folder cannot be read", code.message(), "");
+  std::sort(paths.begin(), paths.end());
+  out.labels.insert(out.labels.end(), paths.size(), label);
+  out.paths.insert(out.paths.end(), paths.begin(), paths.end());
+}
+
+Files find_files(const std::string& root, const std::vector<std::string>& names) {
+  Files out;
+  const std::vector<std::string> there = class_folders(root);
+  out.names = names.empty() ? there : names;
+  for (const std::string& folder : there)
+    if (std::find(out.names.begin(), out.names.end(), folder) == out.names.end())
+      refuse_folder(root, "a folder is no class of `names`", "'" + folder + "'",
+                    "folders that `names` lists", "add it to `names` or move it away");
+  for (std::size_t c = 0; c < out.names.size(); ++c)
+    if (std::find(there.begin(), there.end(), out.names[c]) != there.end())
+      add_class((fs::path(root) / out.names[c]).string(), static_cast<std::int32_t>(c), out);
+  if (out.paths.empty())
+    refuse_folder(root, "the data set is empty", "0 rows: no .jpg, .jpeg or .png file",
+                  "at least 1 image");
+  return out;
+}
+
+class FolderImages final : public Dataset {
+ public:
+  FolderImages(Files files, const FoldersOptions& options)
+      : files_(std::move(files)), options_(options) {
+    std::vector<std::int64_t> size = options.size;
+    if (size.empty()) {
+      const DecodedImage first = decode_size(bytes_of(files_.paths[0]), files_.paths[0]);
+      size = {first.rows, first.columns};
+    }
+    const Shape shape{size[0], size[1], options.channels};
+    fields_ = {{"image", shape, DType::f32}, {"label", Shape{}, DType::i32}};
+    check_normalisation(options.mean, options.stddev, static_cast<std::size_t>(options.channels));
+  }
+  std::int64_t rows() const override { return static_cast<std::int64_t>(files_.paths.size()); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t classes() const override { return static_cast<std::int64_t>(files_.names.size()); }
+  std::vector<std::string> class_names() const override { return files_.names; }
+  std::string describe() const override {
+    return "folders: " + fields_text(rows(), fields_) + classes_text(classes(), 0);
+  }
+  std::string warning() const override {
+    std::string list;
+    for (std::size_t c = 0; c < files_.names.size(); ++c)
+      if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
+          files_.labels.end())
+        list += (list.empty() ? "'" : ", '") + files_.names[c] + "'";
+    return list.empty() ? "" : "classes without images: " + list;
+  }
+  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
+    check_read(rows, this->rows(), out.size(), fields_.size());
+    auto* image = static_cast<float*>(out[0]);
+    auto* label = static_cast<std::int32_t*>(out[1]);
+    for (const std::int64_t row : rows) {
+      read_image(files_.paths[static_cast<std::size_t>(row)], image);
+      image += fields_[0].shape.size();
+      *label++ = files_.labels[static_cast<std::size_t>(row)];
+    }
+  }
+
+ private:
+  void read_image(const std::string& path, float* out) const {
+    const Shape& shape = fields_[0].shape;
+    const DecodedImage decoded = decode_image(bytes_of(path), path, options_.channels);
+    const bool fits = decoded.rows == shape[0] && decoded.columns == shape[1];
+    if (!fits && options_.size.empty())
+      throw DataError(
+          ErrorText{.what = "the image has another size than the first",
+                    .found = std::to_string(decoded.rows) + " x " + std::to_string(decoded.columns),
+                    .expected = std::to_string(shape[0]) + " x " + std::to_string(shape[1]),
+                    .fix = "give the data a `size`, e.g. [224, 224]",
+                    .file = path});
+    const auto channels = static_cast<std::size_t>(options_.channels);
+    const std::size_t n = static_cast<std::size_t>(shape.size());
+    std::vector<float> values(decoded.pixels.begin(), decoded.pixels.end());
+    if (!fits) values = resized(decoded, shape[0], shape[1], options_.fit == "crop");
+    const std::vector<double>&mean = options_.mean, &stddev = options_.stddev;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t c = i % channels;
+      out[i] = static_cast<float>(
+          (static_cast<double>(values[i]) / 255 - mean[mean.size() == 1 ? 0 : c]) /
+          stddev[stddev.size() == 1 ? 0 : c]);
+    }
+  }
+
+  Files files_;
+  FoldersOptions options_;
+  std::vector<Field> fields_;
+};
+
+class FoldersFactory final : public DatasetFactory {
+ public:
+  void declare(Schema& schema) override {
+    schema.key("folder", folder_, {.path = true, .help = "one folder a class in it, with images"});
+    schema.rule([this] { return folder_.empty() ? std::string("`folder` is needed") : ""; });
+    options_.declare(schema);
+  }
+  std::shared_ptr<const Dataset> open(const std::string& base) const override {
+    return folders(path_in(base, folder_), options_);
+  }
+
+ private:
+  std::string folder_;
+  FoldersOptions options_;
+};
+
+}  // namespace
+
+void FoldersOptions::declare(Schema& schema) {
+  schema
+      .key("size", size,
+           {.min = 1,
+            .max = 16384,
+            .help = "[rows, columns] to which images are brought; empty: all are as the first"})
+      .key("fit", fit,
+           {.choices = {"crop", "stretch"},
+            .help = "crop: the middle of the image in the ratio of `size`; stretch: all of it"})
+      .key("channels", channels, {.min = 1, .max = 3, .help = "3: colour, 1: grey"})
+      .key("names", names,
+           {.help = "the classes in the order of their labels; empty: the folders, sorted"})
+      .key("mean", mean,
+           {.min = -1e6, .max = 1e6, .help = "subtracted from pixel / 255; 1 value or 1 a channel"})
+      .key("std", stddev,
+           {.min = 0,
+            .max = 1e6,
+            .exclusive_min = true,
+            .help = "divides what is left; 1 value or 1 a channel"});
+  schema.rule([this] {
+    return size.empty() || size.size() == 2
+               ? std::string()
+               : "`size` is [rows, columns], found " + std::to_string(size.size()) + " values";
+  });
+  schema.rule([this] {
+    return channels == 2 ? std::string("`channels`: found 2, expected 1 or 3") : std::string();
+  });
+  schema.rule([this] {
+    std::vector<std::string> sorted = names;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    return twice == sorted.end() ? std::string() : "`names`: '" + *twice + "' occurs twice";
+  });
+}
+
+std::shared_ptr<const Dataset> folders(const std::string& root, const FoldersOptions& options) {
+  FoldersOptions checked = options;
+  Schema schema;
+  checked.declare(schema);
+  schema.validate("folders");
+  return std::make_shared<FolderImages>(find_files(root, options.names), options);
+}
+
+void register_dataset_folders(Registry& registry) {
+  registry.table<DatasetEntry>().add("folders", {[] { return std::make_unique<FoldersFactory>(); },
+                                                 "JPEG and PNG images, a folder a class"});
+}
+
+}  // namespace belfry

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#include "belfry/data/datasets/npy/npy.h"
+
+#include <limits>
+
+#include "belfry/core/error.h"
+#include "belfry/core/registry.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/data/byte_rows.h"
+#include "belfry/data/datasets/npy/array_internal.h"
+
+namespace belfry {
+namespace {
+
+class NpyDataset final : public Dataset {
+ public:
+  NpyDataset(NpyArray x, const Shape& row, const NpyOptions& o) : x_(std::move(x)), options_(o) {
+    fields_ = {{o.field, row, DType::f32}, {"label", Shape{}, DType::i32}};
+    const auto channels = static_cast<std::size_t>(row[-1]);
+    check_normalisation(o.mean, o.stddev, channels);
+    check_number("scale", o.scale, true);
+    plain_ = o.scale == 1 && o.mean == std::vector<double>{0} && o.stddev == std::vector<double>{1};
+  }
+  void set_labels(std::vector<std::int32_t> labels, std::int64_t classes, std::string warning) {
+    labels_ = std::move(labels);
+    classes_ = classes;
+    warning_ = std::move(warning);
+  }
+  std::int64_t rows() const override { return static_cast<std::int64_t>(labels_.size()); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t classes() const override { return classes_; }
+  std::string warning() const override { return warning_; }
+  std::string describe() const override {
+    std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+    for (const std::int32_t l : labels_) smallest = std::min(smallest, l);
+    return "npy: " + fields_text(rows(), fields_) + ", kept as " + x_.header.type +
+           classes_text(classes_, smallest);
+  }
+  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
+    check_read(rows, this->rows(), out.size(), fields_.size());
+    const auto width = static_cast<std::size_t>(fields_[0].shape.size());
+    auto* x = static_cast<float*>(out[0]);
+    auto* label = static_cast<std::int32_t*>(out[1]);
+    for (const std::int64_t row : rows) {
+      const auto r = static_cast<std::size_t>(row);
+      to_floats(x_, r * width, width, x);
+      if (!plain_) normalise(x, width);
+      x += width;
+      *label++ = labels_[r];
+    }
+  }
+
+ private:
+  void normalise(float* x, std::size_t width) const {
+    const auto channels = static_cast<std::size_t>(fields_[0].shape[-1]);
+    const std::vector<double>&mean = options_.mean, &stddev = options_.stddev;
+    for (std::size_t i = 0; i < width; i += channels)
+      for (std::size_t c = 0; c < channels; ++c) {
+        const double v = static_cast<double>(x[i + c]) / options_.scale;
+        x[i + c] = static_cast<float>((v - mean[mean.size() == 1 ? 0 : c]) /
+                                      stddev[stddev.size() == 1 ? 0 : c]);
+      }
+  }
+
+  NpyArray x_;
+  NpyOptions options_;
+  bool plain_ = false;
+  std::vector<Field> fields_;
+  std::vector<std::int32_t> labels_;
+  std::int64_t classes_ = 0;
+  std::string warning_;
+};
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string out;
+  for (const std::int64_t e : shape) out += (out.empty() ? "" : ", ") + std::to_string(e);
+  return "[" + out + "]";
+}
+
+[[noreturn]] void refuse(const NpyArray& a, const std::string& what, const std::string& found,
+                         const std::string& expected, const std::string& fix = "") {
+  throw DataError(
+      ErrorText{.what = what, .found = found, .expected = expected, .fix = fix, .file = a.title});
+}
+
+// The shape of a row of x; the array is brought to channels last.
+Shape row_shape(NpyArray& x, const NpyOptions& o) {
+  std::vector<std::int64_t>& whole = x.header.shape;
+  if (whole.empty()) refuse(x, "the array holds a single value", "no axes", "rows along axis 0");
+  if (whole.size() > static_cast<std::size_t>(Shape::kMaxRank))
+    refuse(x, "the array has too many axes", shape_text(whole),
+           "at most " + std::to_string(Shape::kMaxRank));
+  if (whole[0] == 0) refuse(x, "the data set is empty", "0 rows", "at least 1 row");
+  if (x.header.bytes == 0) refuse(x, "a row has no values", shape_text(whole), "extents above 0");
+  if (o.channels_first) {
+    if (whole.size() != 4)
+      refuse(x, "channels_first needs images", shape_text(whole),
+             "[rows of data, channels, rows, columns]");
+    transpose(x, {0, 2, 3, 1});
+  }
+  const std::vector<std::int64_t> own(whole.begin() + 1, whole.end());
+  if (o.shape.empty()) return own.empty() ? Shape{1} : Shape(own);
+  const Shape wanted(o.shape);
+  if (wanted.size() != x.size() / whole[0])
+    refuse(x, "`shape` does not fit the rows of the array", shape_text(own), shape_text(o.shape),
+           "give a `shape` of " + std::to_string(x.size() / whole[0]) + " values");
+  return wanted;
+}
+
+void check_label_array(const NpyArray& y, std::int64_t rows, const std::string& x_title) {
+  const std::vector<std::int64_t>& shape = y.header.shape;
+  if (y.header.kind == 'f')
+    refuse(y, "labels are integers", "type " + y.header.type, "an integer type",
+           "save y.astype('int64')");
+  const bool column = shape.size() == 2 && shape[1] == 1;
+  if (shape.size() != 1 && !column)
+    refuse(y, "labels are one number a row", shape_text(shape), "[rows]",
+           shape.size() == 2 ? "of one-hot rows save y.argmax(1)" : "");
+  if (shape[0] != rows)
+    refuse(y, "x and y do not belong together", count_text(shape[0], "label"),
+           count_text(rows, "row") + " as in " + x_title);
+}
+
+std::shared_ptr<const Dataset> make(NpyArray x, const NpyArray& y, const NpyOptions& options) {
+  NpyOptions checked = options;
+  Schema schema;
+  checked.declare(schema);
+  schema.validate("npy");
+  const Shape row = row_shape(x, options);
+  const std::int64_t all = x.header.shape[0];
+  check_label_array(y, all, x.title);
+  const auto label = [&](std::int64_t r) { return integer_at(y, static_cast<std::size_t>(r)); };
+  const std::int64_t classes = check_labels(y.title, all, options.labels, label);
+  require_finite(x);
+  const std::int64_t count = options.rows.resolve(x.title, all), first = options.rows.first;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t r = first; r < first + count; ++r) {
+    const std::int64_t v = label(r);
+    if (v != static_cast<std::int32_t>(v))
+      refuse(y, "a label does not fit 32 bits", std::to_string(v) + " in row " + std::to_string(r),
+             "labels below 2^31");
+    labels.push_back(static_cast<std::int32_t>(v));
+  }
+  const std::size_t bytes = static_cast<std::size_t>(row.size()) * x.header.item;
+  x.values.resize(static_cast<std::size_t>(first + count) * bytes);
+  x.values.erase(x.values.begin(), x.values.begin() + first * static_cast<std::ptrdiff_t>(bytes));
+  const std::string warning = label_gaps(y.title, all, options.labels, label);
+  const auto out = std::make_shared<NpyDataset>(std::move(x), row, options);
+  out->set_labels(std::move(labels), classes, warning);
+  return out;
+}
+
+class NpyFactory final : public DatasetFactory {
+ public:
+  void declare(Schema& schema) override {
+    schema.key("x", x_, {.path = true, .help = "npy file of the rows, plain or gzip"})
+        .key("y", y_, {.path = true, .help = "npy file of the labels, plain or gzip"})
+        .key("file", file_, {.path = true, .help = "npz archive with both, instead of x and y"})
+        .key("x_name", x_name_, {.help = "array of the rows in the archive"})
+        .key("y_name", y_name_, {.help = "array of the labels in the archive"});
+    options_.declare(schema);
+    schema.rule([this] {
+      const bool two = !x_.empty() && !y_.empty() && file_.empty();
+      const bool one = x_.empty() && y_.empty() && !file_.empty();
+      return two || one ? std::string() : "`x` and `y` are needed, or `file` alone";
+    });
+  }
+  std::shared_ptr<const Dataset> open(const std::string& base) const override {
+    if (!file_.empty()) return npz(path_in(base, file_), x_name_, y_name_, options_);
+    return npy(path_in(base, x_), path_in(base, y_), options_);
+  }
+
+ private:
+  std::string x_, y_, file_, x_name_ = "x", y_name_ = "y";
+  NpyOptions options_;
+};
+
+}  // namespace
+
+void NpyOptions::declare(Schema& schema) {
+  schema
+      .key("shape", shape,
+           {.min = 1,
+            .max = 2147483647.0,
+            .help = "shape of one row, e.g. [28, 28, 1]; empty: the array's"})
+      .key("channels_first", channels_first,
+           {.help = "rows are [channels, rows, columns], as PyTorch has them"})
+      .key("field", field, {.help = "name of the rows in a batch"})
+      .key("scale", scale,
+           {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides the values"})
+      .key("mean", mean,
+           {.min = -1e30, .max = 1e30, .help = "subtracted after scaling; 1 value or 1 a channel"})
+      .key("std", stddev,
+           {.min = 0,
+            .max = 1e30,
+            .exclusive_min = true,
+            .help = "divides what is left; 1 value or 1 a channel"});
+  labels.declare(schema);
+  rows.declare(schema);
+  schema.rule([this] {
+    return field.empty() || field == "label"
+               ? "`field` needs a name other than 'label', found '" + field + "'"
+               : std::string();
+  });
+  schema.rule([this] {
+    return shape.size() >= Shape::kMaxRank
+               ? "`shape` holds at most " + std::to_string(Shape::kMaxRank - 1) + " extents"
+               : std::string();
+  });
+}
+
+std::shared_ptr<const Dataset> npy(const std::string& x, const std::string& y,
+                                   const NpyOptions& options) {
+  const NpyArray labels = read_npy(y);
+  return make(read_npy(x), labels, options);
+}
+
+std::shared_ptr<const Dataset> npz(const std::string& file, const std::string& x,
+                                   const std::string& y, const NpyOptions& options) {
+  const NpyArray labels = read_npz(file, y);
+  return make(read_npz(file, x), labels, options);
+}
+
+void register_dataset_npy(Registry& registry) {
+  registry.table<DatasetEntry>().add("npy", {[] { return std::make_unique<NpyFactory>(); },
+                                             "arrays of numpy: npy files or an npz archive"});
+}
+
+}  // namespace belfry

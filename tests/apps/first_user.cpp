@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Faults that somebody met who had the README and data of his own.
+#include "belfry/tests/apps/cli.h"
+
+using namespace belfry;
+using namespace belfry::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+CliResult failed(const std::vector<std::string>& arguments, int code = 2) {
+  CliResult result = run_cli(arguments);
+  CAPTURE(result.out, result.err);
+  CHECK(result.code == code);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("check and train try the output folder before data is read") {
+  const CliFolder f;
+  for (const char* const command : {"check", "train"}) {
+    INFO(command);
+    const std::vector<std::string> no_data{command, f.path(), "--set", "data.file=none.csv",
+                                           "--set"};
+    const auto with = [&](const std::string& set) {
+      std::vector<std::string> out = no_data;
+      out.push_back(set);
+      return out;
+    };
+    const std::string file = f.folder / "data.csv";
+    CHECK_THAT(failed(with("output=" + file), 6).err,
+               Contains(file + ": the output folder cannot be used: found " + file +
+                        ", which is no folder"));
+    CHECK_THAT(failed(with("output=" + file + "/deep/out"), 6).err, Contains("which is no folder"));
+    CHECK_THAT(failed(with("output=/proc/nothing/here"), 6).err,
+               Contains("no right to write in /proc"));
+    CHECK_THAT(failed(with("output=" + (f.folder / "a/b")), 3).err, Contains("none.csv"));
+  }
+  const auto before = contents(f.folder.path());
+  CHECK(run_cli({"check", f.path()}).code == 0);
+  CHECK(run_cli({"check", f.path(), "--set", "output=" + (f.folder / "a/b/c")}).code == 0);
+  CHECK(contents(f.folder.path()) == before);
+  CHECK(f.untouched());
+  CHECK_FALSE(std::filesystem::exists(f.folder / "a"));
+}
+
+TEST_CASE("[validation] that reads training rows is an error with what to write") {
+  const CliFolder f;
+  const auto refused = [&](const std::string& validation, const std::string& data = "") {
+    std::vector<std::string> arguments{"check", f.path()};
+    if (!data.empty()) arguments.insert(arguments.end(), {"--set", data});
+    f.config("", "", "[validation]\n" + validation);
+    return failed(arguments).err;
+  };
+  const std::string text = "[validation]: it reads rows that [data] trains on; name other files";
+  CHECK_THAT(refused("every = \"1e\""), Contains("run.toml:16") && Contains(text));
+  CHECK_THAT(refused("first = 40"), Contains(text));  // [data] takes all rows
+  CHECK_THAT(refused("first = 40", "data.count=41"), Contains(text));
+  CHECK_THAT(refused("first = 0\ncount = 20", "data.first=19"), Contains(text));
+  write_text(f.folder / "other.csv", "1,2,3,4,0\n1,2,3,5,1\n");
+  const auto fine = [&](const std::string& validation, const std::string& data) {
+    f.config("", "", "[validation]\n" + validation);
+    const CliResult result = run_cli({"check", f.path(), "--set", data});
+    CAPTURE(result.err);
+    CHECK(result.code == 0);
+    return result.out;
+  };
+  CHECK_THAT(fine("first = 40\ncount = -1", "data.count=40"), Contains("validation: csv: 20 rows"));
+  CHECK_THAT(fine("first = 0\ncount = 20", "data.first=20"), Contains("data: csv: 40 rows"));
+  CHECK_THAT(fine("file = \"other.csv\"", "data.first=0"), Contains("validation: csv: 2 rows"));
+  // A [test] of the same rows is said, for it may be meant.
+  CHECK_THAT(fine("file = \"other.csv\"", "data.first=0"),
+             Contains("test: csv: 60 rows, image [4] f32, label i32, 3 classes; rows that [data] "
+                      "trains on\n"));
+}
+
+TEST_CASE("log.jsonl stays in the output folder, apart from checkpoints and others' files") {
+  const CliFolder f;
+  for (const char* const path : {"../m.jsonl", "/tmp/m.jsonl", "a/../../m", ".", "logs/"})
+    CHECK_THAT(failed({"check", f.path(), "--set", "log.jsonl=" + std::string(path)}).err,
+               Contains("[log]: jsonl: found \"" + std::string(path) +
+                        "\", expected a file in the output folder"));
+  for (const char* const path : {"best/model.safetensors", "step_10/manifest.json", "./best"})
+    CHECK_THAT(failed({"check", f.path(), "--set", "log.jsonl=" + std::string(path)}).err,
+               Contains("expected a file outside the folders of checkpoints"));
+  const std::string data = read_text(f.folder / "data.csv");
+  const CliResult over = failed(
+      {"train", f.path(), "--set", "log.jsonl=data.csv", "--set", "output=" + f.folder.path()});
+  CHECK_THAT(over.err,
+             Contains("log.jsonl names a file that holds something else") && Contains("data.csv"));
+  CHECK(read_text(f.folder / "data.csv") == data);
+  CHECK(run_cli({"train", f.path(), "--set", "log.jsonl=logs/m.jsonl"}).code == 0);
+  CHECK_THAT(read_text(f.out() + "/logs/m.jsonl"), Contains("{\"update\":12,"));
+}
+
+TEST_CASE("an empty --towers is an error; towers are listed with the other faults") {
+  const CliFolder f;
+  CHECK_THAT(failed({"check", f.path(), "--towers", ""}).err,
+             Contains("--towers: key 'towers': found \"\", expected \"cpu:N\""));
+  CHECK_THAT(failed({"check", f.path(), "--towers", "a\"b"}).err, Contains("found \"a\"b\""));
+  const std::string all = failed({"check", f.path(), "--towers", "2", "--set", "batch=0", "--set",
+                                  "optimizer.lr=-1", "--set", "colour=3"})
+                              .err;
+  CHECK_THAT(all, Contains("4 faults in the config") && Contains("did you mean \"cpu:2\"?") &&
+                      Contains("key 'batch'") && Contains("key 'optimizer.lr'") &&
+                      Contains("unknown key 'colour'"));
+}
+
+TEST_CASE("a CSV column number out of range is called a number") {
+  const CliFolder f;
+  for (const char* const number : {"5", "-6", "99999999999999999999"})
+    CHECK_THAT(
+        failed({"check", f.path(), "--set", "data.label=\"" + std::string(number) + "\""}, 3).err,
+        Contains("`label` is a column number out of range: found " + std::string(number) +
+                 ", expected one in [-5, 4]: 5 columns"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "data.label=kind"}, 3).err,
+             Contains("`label` names a column that is not there: found 'kind'"));
+}
+
+TEST_CASE("an unknown kind of data is one fault, with [test] and [validation] beside it") {
+  const CliFolder f;
+  f.config("", "", "[validation]\nfirst = 3");
+  const std::string text = failed({"check", f.path(), "--set", "data.name=parquet"}).err;
+  CHECK_THAT(text, Contains("unknown data set 'parquet'") && Contains("csv"));
+  CHECK_THAT(text, !Contains("unknown table") && !Contains("faults in the config"));
+}
+
+TEST_CASE("advice to fall back is given where there is an older checkpoint to fall back to") {
+  const CliFolder f;
+  CHECK(run_cli({"train", f.path()}).code == 0);
+  const auto damage = [&](const std::string& step) {
+    const std::string model = f.out() + "/" + step + "/model.safetensors";
+    std::string bytes = read_text(model);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    write_text(model, bytes);
+  };
+  const std::vector<std::string> resume{"train", f.path(), "--resume", "--set", "epochs=4"};
+  damage("step_12");
+  CHECK_THAT(failed(resume, 6).err, Contains("step_12") && Contains("set checkpoint.fallback = "
+                                                                    "true to take the next older"));
+  damage("step_8");
+  damage("step_4");
+  std::vector<std::string> falling = resume;
+  falling.insert(falling.end(), {"--set", "checkpoint.fallback=true"});
+  const std::string last = failed(falling, 6).err;
+  CHECK_THAT(last.substr(last.find("error:")),
+             Contains("step_4") && Contains("there is no older checkpoint in the folder") &&
+                 !Contains("checkpoint.fallback"));
+}

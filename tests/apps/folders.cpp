@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// A net trained by the command on folders of images.
+#include "belfry/tests/apps/cli.h"
+
+using namespace belfry;
+using namespace belfry::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string from_hex(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  return out;
+}
+
+// 4 x 4 of (20, 10, 30) and 4 rows x 5 columns of (230, 250, 200).
+const std::string kDark = from_hex(
+    "89504e470d0a1a0a0000000d4948445200000004000000040802000000269309290000001449444154789c6314e192"
+    "63"
+    "8001260624809b03000cb200442a9dd7b50000000049454e44ae426082");
+const std::string kLight = from_hex(
+    "89504e470d0a1a0a0000000d4948445200000005000000040802000000c95162170000001449444154789c637cf6eb"
+    "04"
+    "03126062400584f800a60e02b02fbc14ee0000000049454e44ae426082");
+
+void fill(const TestFolder& folder, const std::string& set, int dark, int light) {
+  for (const auto& [name, count] : {std::pair{"dark", dark}, std::pair{"light", light}}) {
+    if (count == 0) continue;
+    std::filesystem::create_directories(folder / (set + "/" + name));
+    for (int i = 0; i < count; ++i)
+      write_text(folder / (set + "/" + name + "/" + std::to_string(i) + ".png"),
+                 std::string(name) == "dark" ? kDark : kLight);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("folders of images train, and a test set has the same classes") {
+  const TestFolder folder;
+  fill(folder, "train", 12, 20);
+  fill(folder, "test", 5, 3);
+  const std::string config = folder / "run.toml";
+  write_text(
+      config,
+      "towers = \"cpu:2\"\nbatch = 8\nepochs = 15\n[model]\nname = \"softmax\"\n[data]\nname = "
+      "\"folders\"\nfolder = \"train\"\nsize = [4, 4]\nmean = [0.5]\n[test]\nfolder = "
+      "\"test\"\n[optimizer]\nname = \"adam\"\nlr = 0.05\n");
+  const CliResult run = run_cli({"train", config});
+  CAPTURE(run.out, run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out,
+             Contains("data: folders: 32 rows, image [4, 4, 3] f32, label i32, 2 classes\n") &&
+                 Contains("accuracy 1.0000 (8 rows"));
+  std::filesystem::remove_all(folder / "test/dark");
+  const CliResult other = run_cli({"train", config});
+  CHECK(other.code == 3);
+  CHECK_THAT(other.err, Contains("[test] has other classes than [data]: found 'light', expected "
+                                 "'dark', 'light'; give both the same list as `names`"));
+  const CliResult named = run_cli({"train", config, "--set", "data.names=[\"dark\", \"light\"]"});
+  CAPTURE(named.err);
+  CHECK(named.code == 0);
+  CHECK_THAT(named.out, Contains("accuracy 1.0000 (3 rows"));
+  write_text(folder / "train/dark/7.png", kDark.substr(0, 40));
+  const CliResult damaged = run_cli({"train", config, "--set", "data.names=[\"dark\", \"light\"]"});
+  CHECK(damaged.code == 3);
+  CHECK_THAT(damaged.err, Contains("train/dark/7.png: the PNG image is damaged"));
+}
