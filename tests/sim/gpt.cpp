@@ -15,7 +15,6 @@ TEST_CASE("a gpt's updates declare all that they read and write", "[ranges]") {
     const auto options = [](const std::shared_ptr<Platform>& platform) {
       ContextOptions o;
       o.towers = "cpu:3";
-      o.seed = 3;
       o.threads_per_tower = 1;
       o.platform = platform;
       return o;
