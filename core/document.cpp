@@ -401,13 +401,16 @@ std::string Document::peek_string(const std::string& table, const std::string& k
 std::vector<std::string> Document::items(const std::string& table, const std::string& key) {
   impl_->mark_bound(table);
   std::vector<std::string> out;
-  const auto name = [&] { return join_key(table, key) + "." + std::to_string(out.size()); };
+  std::size_t number = 0;
+  const auto name = [&] { return join_key(table, key) + "." + std::to_string(number); };
   if (const ConfigValue* value = impl_->find(table, key)) {
     const ConfigValue list = *value;
     impl_->tables[table].keys.erase(key);
     if (const auto* items = std::get_if<std::vector<ConfigValue>>(&list.data)) {
-      for (const ConfigValue& item : *items)
+      for (const ConfigValue& item : *items) {
         if (impl_->add_item(name(), item)) out.push_back(name());
+        ++number;
+      }
     } else {
       impl_->add_fault(at_place(list.place, {.what = "key " + bare(join_key(table, key)),
                                              .found = found_text(list),
@@ -415,7 +418,7 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
     }
     return out;
   }
-  while (impl_->tables.contains(name())) out.push_back(name());
+  for (; impl_->tables.contains(name()); ++number) out.push_back(name());
   return out;
 }
 

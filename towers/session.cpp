@@ -99,6 +99,11 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                                                   const std::string& table) {
   std::shared_ptr<const Dataset> out = data_ ? source.factory->open_beside(config_.base, *data_)
                                              : source.factory->open(config_.base);
+  if (data_ && out->class_names() != data_->class_names())
+    throw DataError(ErrorText{.what = "[" + table + "] has other classes than [data]",
+                              .found = listed(out->class_names()),
+                              .expected = listed(data_->class_names()),
+                              .fix = "give both the same list as `names`"});
   const ModelInput input = config_.model->input();
   check_fields(*out, table, config_.model_name, input);
   const auto shape_in = [&](const Dataset& set) { return find_field(set, input.field)->shape; };
@@ -111,11 +116,6 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                               .found = std::to_string(out->classes()),
                               .expected = "at most " + std::to_string(data_->classes()),
                               .fix = "set data.classes"});
-  if (data_ && out->class_names() != data_->class_names())
-    throw DataError(ErrorText{.what = "[" + table + "] has other classes than [data]",
-                              .found = listed(out->class_names()),
-                              .expected = listed(data_->class_names()),
-                              .fix = "give both the same list as `names`"});
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());

@@ -54,7 +54,7 @@ TEST_CASE("[validation] that reads training rows is an error with what to write"
     return failed(arguments).err;
   };
   const std::string text = "[validation]: it reads rows that [data] trains on; name other files";
-  CHECK_THAT(refused("every = \"1e\""), Contains("run.toml:16") && Contains(text));
+  CHECK_THAT(refused("every = \"1e\""), Contains("run.toml:17:1") && Contains(text));
   CHECK_THAT(refused("first = 40"), Contains(text));  // [data] takes all rows
   CHECK_THAT(refused("first = 40", "data.count=41"), Contains(text));
   CHECK_THAT(refused("first = 0\ncount = 20", "data.first=19"), Contains(text));
@@ -122,7 +122,7 @@ TEST_CASE("an unknown kind of data is one fault, with [test] and [validation] be
   const CliFolder f;
   f.config("", "", "[validation]\nfirst = 3");
   const std::string text = failed({"check", f.path(), "--set", "data.name=parquet"}).err;
-  CHECK_THAT(text, Contains("unknown data set 'parquet'") && Contains("csv"));
+  CHECK_THAT(text, Contains("unknown data set: found 'parquet'") && Contains("csv"));
   CHECK_THAT(text, !Contains("unknown table") && !Contains("faults in the config"));
 }
 

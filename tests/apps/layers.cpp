@@ -103,8 +103,10 @@ TEST_CASE("faults in a list come together, each with its line") {
   CHECK_THAT(text, Contains("key 'model.layers.1.out': found string \"x\""));
   CHECK_THAT(text,
              Contains("run.toml:6:1: key 'model.layers.2': found integer 7, expected a table"));
-  CHECK_THAT(text, Contains("missing: expected the name of a layer, one of avg_pool2d, conv2d"));
-  CHECK_THAT(text, Contains("padding: found 2, expected at most kernel / 2 = 1"));
+  CHECK_THAT(text,
+             Contains("run.toml:7:1: key 'model.layers.3.name': missing: expected the name of a "
+                      "layer, one of avg_pool2d, batch_norm, conv2d"));
+  CHECK_THAT(text, Contains("[model.layers.4]: padding: found 2, expected at most kernel / 2 = 1"));
   CHECK_THAT(fault(""), Contains("key 'model.layers': missing: expected a list"));
   CHECK_THAT(fault("layers = \"relu\""), Contains("found string \"relu\", expected a list"));
   CHECK_THAT(fault("layers = []"), Contains("missing: expected a list"));
