@@ -171,11 +171,11 @@ TEST_CASE("Shakespeare's bytes: half an epoch of the config beats pairs of bytes
              val = real_data("text/shakespeare/val.txt");
   if (!train || !val) return;
   const TestFolder folder;
-  const CliResult r =
-      run_cli({"train", std::string(BELFRY_SOURCE_DIR) + "/apps/configs/gpt-shakespeare.toml",
-               "--set", "output=" + (folder / "out"), "--set", "data.files=['" + *train + "']",
-               "--set", "validation.files=['" + *val + "']", "--set", "epochs=1", "--set",
-               "data.count=400000", "--set", "schedule.over=1e", "--set", "log.every=1000"});
+  const CliResult r = run_cli(
+      {"train", std::string(BELFRY_SOURCE_DIR) + "/apps/configs/gpt-shakespeare.toml", "--set",
+       "output=" + (folder / "out"), "--set", "data.files=['" + *train + "']", "--set",
+       "validation.files=['" + *val + "']", "--set", "epochs=1", "--set", "data.count=500000",
+       "--set", "batch=8", "--set", "schedule.over=1e", "--set", "log.every=1000"});
   CAPTURE(r.err, r.out);
   REQUIRE(r.code == 0);
   std::smatch match;
