@@ -85,9 +85,8 @@ std::int64_t check_labels(const std::string& file, std::int64_t rows, const Labe
                           const std::function<std::int64_t(std::int64_t)>& line_of) {
   const LabelBounds seen = bounds(rows, options.ignore, label);
   const bool none = seen.smallest > seen.largest;
-  const std::int64_t classes = options.classes > 0
-                                   ? options.classes
-                                   : (none ? 0 : std::min(seen.largest, kMostClasses) + 1);
+  const std::int64_t classes =
+      options.classes > 0 ? options.classes : (none ? 0 : std::min(seen.largest, kMostClasses) + 1);
   if (!none && options.classes == 0 && seen.largest >= kMostClasses) {
     const std::int64_t row = row_of(seen.largest, label);
     throw DataError(ErrorText{
