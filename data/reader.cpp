@@ -111,14 +111,15 @@ ReadBatch BatchReader::read(ReadControl& control) {
                        static_cast<std::size_t>(dataset_->fields()[f].shape.size()) *
                        size_of(dataset_->fields()[f].dtype));
   context_.device(0).main().host_access(written);
+  const std::uint64_t seed = context_.seed();  // the context may be gone when a late read returns
   control.enter();
   if (control.stop.load()) {  // set before the caller could see that somebody is inside
     if (!control.leave()) buffers_.push_back(buffer);
     return {};
   }
   try {
-    dataset_->read_epoch(wanted, {context_.seed(), epoch, options_.shuffle}, buffer->blocks());
-    options_.augment.apply(dataset_->fields(), context_.seed(), epoch, wanted, buffer->blocks());
+    dataset_->read_epoch(wanted, {seed, epoch, options_.shuffle}, buffer->blocks());
+    options_.augment.apply(dataset_->fields(), seed, epoch, wanted, buffer->blocks());
   } catch (...) {
     if (control.leave()) throw;
     buffers_.push_back(buffer);
