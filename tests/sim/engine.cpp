@@ -26,7 +26,7 @@ TEST_CASE("under any order of execution a run gives the bits of the plain one") 
     for (const Run& run : all_runs(towers)) {
       const Outcome want = run_plain(run);
       REQUIRE(want.error.empty());
-      for (std::uint64_t seed = 1; seed <= seeds(); ++seed, ++runs) {
+      for (std::uint64_t seed = 1; seed <= orders(run, seeds()); ++seed, ++runs) {
         const Outcome got = run_simulated(run, {.seed = seed});
         INFO(run.label << ", " << towers << " towers, seed " << seed);
         CHECK(got.error.empty());
@@ -35,7 +35,7 @@ TEST_CASE("under any order of execution a run gives the bits of the plain one") 
         operations += got.operations;
       }
     }
-  WARN(runs << " runs under " << seeds() << " seeds, " << operations << " operations");
+  WARN(runs << " runs under up to " << seeds() << " seeds, " << operations << " operations");
 }
 
 TEST_CASE("queues with a thread each give the bits of the plain run") {
