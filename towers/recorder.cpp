@@ -92,7 +92,7 @@ void Recorder::note(const Tape& tape) {
   }
 }
 
-void Recorder::end() {
+bool Recorder::end() {
   capturing_ = false;
   const bool again = pass_->graph != nullptr;
   pass_->graph = device_.main().end_capture();
@@ -112,6 +112,7 @@ void Recorder::end() {
   }
   pass_->ops = ops_;
   pass_->update = update_;
+  return !again;
 }
 
 void Recorder::abandon() noexcept {

@@ -54,8 +54,9 @@ class Recorder {
 
   void begin();                 // what follows on the main stream is recorded, not run
   void note(const Tape& tape);  // of each unit
-  void end();                   // GradientError when a pass recorded again has other ops
-  void abandon() noexcept;      // after an exception
+  // True the first time; GradientError when a pass recorded again has other ops.
+  bool end();
+  void abandon() noexcept;  // after an exception
   std::string describe() const;
 
  private:

@@ -53,8 +53,7 @@ void Tower::backward_all(const UpdateInput& in, const Batch& shard, const LossFn
   pass.present = out.decision.present;
   pass.stack = stack_;
   pass.weights = weights_;
-  recorder_.end();
-  out.recorded = recorder_.describe();
+  if (recorder_.end()) out.recorded = recorder_.describe();
   open();
   replay();
 }

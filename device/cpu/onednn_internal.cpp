@@ -194,8 +194,9 @@ void OneDnn::Impl::build_forward(const ConvShape& s, Entry& e) {
 void OneDnn::Impl::build_backward_data(const ConvShape& s, Entry& e) {
   const ConvDescs d(s);
   using dnnl::convolution_backward_data;
+  const auto forward = hint(d);  // next_impl() reads it
   convolution_backward_data::primitive_desc p(
-      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, hint(d));
+      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, forward);
   if (!optimized(p)) return;
   add_reorder(e, d.master, p.weights_desc(), true);
   e.call.primitive = convolution_backward_data(p);
@@ -208,8 +209,9 @@ void OneDnn::Impl::build_backward_data(const ConvShape& s, Entry& e) {
 void OneDnn::Impl::build_backward_weights(const ConvShape& s, Entry& e) {
   const ConvDescs d(s);
   using dnnl::convolution_backward_weights;
+  const auto forward = hint(d);  // next_impl() reads it
   convolution_backward_weights::primitive_desc p(
-      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, hint(d));
+      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, forward);
   if (!optimized(p)) return;
   add_reorder(e, p.diff_weights_desc(), d.master, false);
   e.call.primitive = convolution_backward_weights(p);

@@ -57,6 +57,9 @@ class LayersFactory : public ModelFactory {
       throw ConfigError(ErrorText{.what = "the data has not the shape that model.input says",
                                   .found = image.text(),
                                   .expected = Shape(input_).text()});
+    if (items_.empty())
+      throw ConfigError(ErrorText{.what = "model 'layers' has no list of layers",
+                                  .expected = "one from a config's [model] layers"});
     return std::make_unique<LayerList>(items_, inputs(image, classes));
   }
 

@@ -262,6 +262,7 @@ void register_op_conv2d(Registry& registry) {
         conv_case("few channels out, 16 images", {16, 5, 4, 9}, {7, 3, 2, 9}, {.padding = 1},
                   false),
         conv_case("3 channels, 20 images", {20, 6, 11, 3}, {13, 1, 3, 3}, {}),
+        conv_case("kernel of 17", {2, 5, 6, 3}, {1, 17, 17, 3}, {.padding = 8}),
         conv_case("one element", {1, 1, 1, 1}, {1, 1, 1, 1}, {}),
         conv_case("empty", {0, 8, 8, 3}, {4, 3, 3, 3}, {.padding = 1}),
     };
