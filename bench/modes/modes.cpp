@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What guard, statistics and strict mode cost: whole steps of groups that differ in nothing else,
-// interleaved.
+// What guard, recording, statistics and strict mode cost: whole steps of groups that differ in
+// nothing else, interleaved.
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +19,7 @@ constexpr int kCallsPerRound = 20, kWarmUp = 10;
 struct Variant {
   std::string name, text;
   Optimizer optimizer;
+  bool recorded = false;
   std::unique_ptr<TowerGroupBase> group;
   Samples seconds;
 };
@@ -27,12 +28,14 @@ std::vector<Variant> variants(int towers) {
   const auto base = [] { return momentum({.lr = 0.01, .momentum = 0.9}); };
   std::vector<Variant> out;
   const auto add = [&](const std::string& name, const std::string& text, Optimizer o) {
-    out.push_back({name, text, std::move(o), nullptr, {}});
+    out.push_back({name, text, std::move(o), false, nullptr, {}});
   };
   Optimizer none = base();
   none.guard = false;
   add("none", "no guard, one pass", none);
   add("guard", "guard (default)", base());
+  add("recorded", "guard, recorded", base());
+  out.back().recorded = true;
   add("clip", "guard and norm clip", base().clip_global_norm(1e6));
   if (towers > 1) {
     add("norms", "guard and norms of units", base().with_statistics(Statistics::norms));
@@ -58,9 +61,14 @@ bool run(const Options& options) {
       builtin().table<ModelEntry>().at(options.model, "model").make();
   std::vector<Variant> all = variants(options.towers);
   for (Variant& v : all) {
-    v.group = std::make_unique<TowerGroupBase>(context, v.optimizer, [&] {
-      return model->build(Shape{28, 28, 1}, 10);
-    });
+    GroupOptions group;
+    group.capture = v.recorded;
+    v.group = std::make_unique<TowerGroupBase>(
+        context, v.optimizer,
+        [&] {
+          return model->build(Shape{28, 28, 1}, 10);
+        },
+        group);
     for (int i = 0; i < kWarmUp; ++i) v.group->step(batch, loss);
   }
   for (int r = 0; r < options.rounds; ++r)
