@@ -37,7 +37,7 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
   target_precompile_headers(${target} REUSE_FROM belfry_test_pch)
   add_test(NAME ${target} COMMAND ${target} "~[slow]")
   add_test(NAME ${target}_slow COMMAND ${target} "[slow]")
-  set_tests_properties(${target} ${target}_slow PROPERTIES TIMEOUT 600
+  set_tests_properties(${target} ${target}_slow PROPERTIES TIMEOUT 1200
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
   # Alone: they measure times, or use both cores.
   set_tests_properties(${target}_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
