@@ -2,6 +2,7 @@
 #include "belfry/allreduce/state_exchange.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "belfry/core/error.h"
 
@@ -85,7 +86,10 @@ StateTerm* StateExchange::terms(int slot) const {
   return as<StateTerm>(slots_) + static_cast<std::size_t>(slot) * cells_;
 }
 
-void StateExchange::start() { device_.main().fill(slots_.raw(), 0, slots_.bytes()); }
+void StateExchange::start() {
+  await();
+  device_.main().fill(slots_.raw(), 0, slots_.bytes());
+}
 
 void StateExchange::start_unit() { device_.main().fill(unit_.raw(), 0, unit_.bytes()); }
 
@@ -115,10 +119,16 @@ void StateExchange::exchange(std::int64_t update) {
   comm_.all_gather(collectives_, slots_.raw(), all_.raw(), bytes, {kStates, -1, update});
   if (!beside) return;
   collectives_.record(*gathered_);
-  device_.main().wait(*gathered_);
+  under_way_ = true;
+}
+
+// Not before somebody needs it: where statistics are gathered, the wait for them covers it.
+void StateExchange::await() {
+  if (std::exchange(under_way_, false)) device_.main().wait(*gathered_);
 }
 
 void StateExchange::apply(const Verdict* verdict) {
+  await();
   launch_elements(device_.main(), cells_,
                   UpdateStates{as<StateRule>(rules_), as<StateTerm>(all_), as<int>(places_),
                                as<unsigned char>(merges_), static_cast<int>(leaves_.sources.size()),

@@ -47,6 +47,7 @@ class StateExchange {
 
  private:
   StateTerm* terms(int slot) const;
+  void await();  // the main stream, for the exchange under way
   std::vector<StateArray> arrays_;
   std::size_t cells_ = 0;
   LeafPlan leaves_;
@@ -54,6 +55,7 @@ class StateExchange {
   Communicator& comm_;
   Stream& collectives_;
   std::unique_ptr<Event> ready_, gathered_;
+  bool under_way_ = false;
   Tensor rules_, places_, merges_;
   Tensor values_;  // of all states, then the variances of those that are pooled
   Tensor unit_, slots_, all_;

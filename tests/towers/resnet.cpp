@@ -89,7 +89,7 @@ TEST_CASE("each kind of residual net learns four classes of images, on two tower
     const bool small = plan.updates == 30;
     Context context({.towers = "cpu:2", .seed = 2, .threads_per_tower = 1});
     Loader loader(context, corners(32, plan.side), {.batch = 16, .epochs = 100});
-    TowerGroupBase group(context, momentum({.lr = small ? 0.05 : 0.01}), [&] {
+    TowerGroupBase group(context, momentum({.lr = small ? 0.05 : 0.001}), [&] {
       return build(plan.name, {plan.side, plan.side, 3}, 4);
     });
     Batch batch;
