@@ -37,7 +37,6 @@ Tower::Tower(const EngineShared& shared, int index, std::unique_ptr<Module> modu
     states_ = std::make_unique<StateExchange>(std::move(states), shared.plan.leaves, device_,
                                               transport.communicator(index), mover_->collectives());
   bind(mover_->parameters());
-  device_.synchronize();
 }
 
 void Tower::bind(float* flat) {

