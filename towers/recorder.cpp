@@ -93,9 +93,9 @@ void Recorder::note(const Tape& tape) {
 }
 
 bool Recorder::end() {
-  capturing_ = false;
   const bool again = pass_->graph != nullptr;
   pass_->graph = device_.main().end_capture();
+  capturing_ = false;
   if (again && ops_ != pass_->ops) {
     const auto k = static_cast<std::size_t>(
         std::mismatch(ops_.begin(), ops_.end(), pass_->ops.begin(), pass_->ops.end()).first -

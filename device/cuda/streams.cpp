@@ -118,10 +118,10 @@ void CudaStream::begin_capture() {
 
 std::unique_ptr<Graph> CudaStream::end_capture() {
   if (!capturing_) throw DeviceError("end_capture: the stream is not capturing");
-  capturing_ = false;
-  const CurrentDevice current(gpu_);
+  const CurrentDevice current(gpu_);  // what is thrown here leaves the capture as it is
   cudaGraph_t graph = nullptr;
   BELFRY_CUDA(gpu_, cudaStreamEndCapture, stream_, &graph);
+  capturing_ = false;
   return std::make_unique<CudaGraph>(gpu_, graph);
 }
 
