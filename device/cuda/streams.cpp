@@ -120,8 +120,12 @@ std::unique_ptr<Graph> CudaStream::end_capture() {
   if (!capturing_) throw DeviceError("end_capture: the stream is not capturing");
   const CurrentDevice current(gpu_);  // what is thrown here leaves the capture as it is
   cudaGraph_t graph = nullptr;
-  BELFRY_CUDA(gpu_, cudaStreamEndCapture, stream_, &graph);
-  capturing_ = false;
+  const cudaError_t code = cudaStreamEndCapture(stream_, &graph);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  // After an error it may or may not have ended.
+  if (code != cudaSuccess) cudaStreamIsCapturing(stream_, &status);
+  capturing_ = status != cudaStreamCaptureStatusNone;
+  check_cuda(code, "cudaStreamEndCapture", gpu_);
   return std::make_unique<CudaGraph>(gpu_, graph);
 }
 
