@@ -97,14 +97,17 @@ class JsonLines : public Hook {
     return "";
   }
 
-  // A file of somebody else's is not overwritten: ours is empty or begins with an update's object.
+  // A file of somebody else's is not overwritten: ours is empty or begins with an update's object,
+  // of which a power cut may have left a part, or zeros.
   static void refuse_other_file(const std::string& path) {
     const InputFile file(path);
     std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 65536)), ' ');
     file.read_at(0, std::as_writable_bytes(std::span(start)));
     const Json first = Json::parse(start.substr(0, start.find('\n')), nullptr, false);
-    const bool cut = start.find('\n') == start.npos;  // the only line was never finished
-    if (start.empty() || (cut && start.starts_with("{\"")) ||
+    std::string left = start;
+    std::erase(left, '\0');
+    const bool cut = start.find('\n') == start.npos || left.size() < start.size();
+    if (left.empty() || left == "{" || (cut && left.starts_with("{\"")) ||
         (first.is_object() && (first.contains("update") || first.contains("validation_update"))))
       return;
     throw ConfigError(ErrorText{.what = "log.jsonl names a file that holds something else",
