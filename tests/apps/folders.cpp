@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A net trained by the command on folders of images.
 #include "belfry/tests/apps/cli.h"
+#include "belfry/tests/hex.h"
 
 using namespace belfry;
 using namespace belfry::test;
 using Catch::Matchers::Contains;
 
 namespace {
-
-std::string from_hex(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  return out;
-}
 
 // 4 x 4 of (20, 10, 30) and 4 rows x 5 columns of (230, 250, 200).
 const std::string kDark = from_hex(

@@ -5,18 +5,12 @@
 #include "belfry/core/document.h"
 #include "belfry/data/datasets/folders/decode_internal.h"
 #include "belfry/tests/data/files.h"
+#include "belfry/tests/hex.h"
 
 using namespace belfry;
 using namespace belfry::test;
 
 namespace {
-
-std::string from_hex(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  return out;
-}
 
 // 3 x 2 colours (10, 20, 30), (40, 50, 60), ... (160, 170, 180).
 const std::string kColours = from_hex(

@@ -9,18 +9,12 @@
 #include "belfry/core/formats/zip.h"
 #include "belfry/data/datasets/npy/npy.h"
 #include "belfry/tests/data/files.h"
+#include "belfry/tests/hex.h"
 
 using namespace belfry;
 using namespace belfry::test;
 
 namespace {
-
-std::string from_hex(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  return out;
-}
 
 // numpy.savez_compressed(x=numpy.asfortranarray(numpy.arange(12, dtype='>i2').reshape(2, 3, 2)),
 // y=numpy.array([1, 0], dtype='u1'))
