@@ -4,20 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "belfry/allreduce/device_table.h"
 #include "belfry/core/error.h"
 
 namespace belfry {
 namespace {
 
 constexpr std::uint32_t kStates = 16;  // the tag's kind: behind those of gradients
-
-template <class T>
-Tensor table(const std::vector<T>& host, Device& device) {
-  const std::size_t bytes = host.size() * sizeof(T);
-  Tensor out = Tensor::empty(Shape{static_cast<std::int64_t>(bytes)}, DType::u8, device);
-  device.main().copy(out.raw(), host.data(), bytes);
-  return out;
-}
 
 Tensor term_memory(std::size_t n, Device& device) {
   return Tensor::zeros(Shape{static_cast<std::int64_t>(n * sizeof(StateTerm))}, DType::u8, device);
@@ -60,9 +53,9 @@ StateExchange::StateExchange(std::vector<ModuleState*> states, const LeafPlan& l
   std::vector<int> places;
   for (const LeafSource& s : leaves_.sources) places.push_back(s.tower * leaves_.partials + s.slot);
   const Settled settled(device_.main());
-  rules_ = table(rules, device_);
-  places_ = table(places, device_);
-  merges_ = table(leaves_.merges, device_);
+  rules_ = device_table(rules, device_);
+  places_ = device_table(places, device_);
+  merges_ = device_table(leaves_.merges, device_);
   values_ = Tensor::empty(Shape{static_cast<std::int64_t>(values.size())}, DType::f32, device_);
   device_.main().copy(values_.raw(), values.data(), values_.bytes());
   unit_ = term_memory(cells_, device_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "belfry/allreduce/device_table.h"
 #include "belfry/towers/update_tables_internal.h"
 
 namespace belfry {
@@ -26,20 +27,14 @@ UpdateTables::UpdateTables(const EngineShared& shared, Device& device)
   for (const LeafSource& s : leaves.sources)
     only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
   const Settled settled(device_.main());  // after what it copies from
-  segments_ = table<SegmentRef>(refs.size(), device_);
-  device_.main().copy(segments_.raw(), refs.data(), refs.size() * sizeof(SegmentRef));
+  segments_ = device_table(refs, device_);
   steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   scalars_ = table<UpdateScalars>(n, device_);
   plan_ = table<std::byte>(lr_at() + sizeof(float), device_);
   host_plan_ = Pinned(device_, plan_.bytes());
-  if ((leaves.strict || leaves.summed) && !shared_.lone) {
-    only_part_ = table<int>(only_part.size(), device_);
-    device_.main().copy(only_part_.raw(), only_part.data(), only_part.size() * sizeof(int));
-  }
-  if (!leaves.regular) {
-    merges_ = table<std::uint8_t>(leaves.merges.size(), device_);
-    device_.main().copy(merges_.raw(), leaves.merges.data(), leaves.merges.size());
-  }
+  if ((leaves.strict || leaves.summed) && !shared_.lone)
+    only_part_ = device_table(only_part, device_);
+  if (!leaves.regular) merges_ = device_table(leaves.merges, device_);
   device_.synchronize();
 }
 
