@@ -119,6 +119,45 @@ TEST_CASE("F80 a read of what another iteration writes is a dependence, reads of
   CHECK(text_of(loop(9)) == "no error");  // nobody writes that
 }
 
+TEST_CASE("F80 copies, fills and host calls say what they touch as kernels do") {
+  for (const Executor e : kExecutors) {
+    const auto device = make_cpu_device(0, 2, e);
+    std::vector<float> x(4, 1), y(4, 2);
+    using Put = std::function<void(Stream&)>;
+    const auto both = [&](const Put& first, const Put& second) {
+      return text_of([&] {
+        parallel_for(*device, 2, {},
+                     [&](std::int64_t i) { (i == 0 ? first : second)(device->main()); });
+      });
+    };
+    const Put copy = [&](Stream& s) { s.copy(x.data(), y.data(), 16); },
+              fill_x = [&](Stream& s) { s.fill(x.data() + 3, 0, 4); },
+              fill_y = [&](Stream& s) { s.fill(y.data(), 0, 16); },
+              reads_y = [&](Stream& s) { s.run(Touches().reads(y.data(), 16), [] {}); },
+              writes_y = [&](Stream& s) { s.run(Touches().writes(y.data(), 16), [] {}); };
+    CHECK_THAT(both(copy, fill_x), Contains("iteration 1 (fill) writes bytes [12, 16) of the 16 "
+                                            "that iteration 0 (copy) writes"));
+    CHECK_THAT(both(copy, fill_y), Contains("(fill) writes") && Contains("(copy) reads"));
+    CHECK_THAT(both(copy, writes_y), Contains("(host call) writes") && Contains("(copy) reads"));
+    CHECK_THAT(both(fill_y, reads_y), Contains("(host call) reads") && Contains("(fill) writes"));
+    CHECK(both(copy, reads_y) == "no error");
+    device->synchronize();
+    CHECK(x == std::vector<float>(4, 2));
+    // Between a read and the recorded loop nothing else is known.
+    Loop loop(*device, 1, {}, [&](std::int64_t) { copy(device->main()); });
+    device->main().begin_capture();
+    loop.run();
+    const auto graph = device->main().end_capture();
+    device->main().replay(*graph);
+    if (e == Executor::lazy) {
+      CHECK_THROWS_AS(device->main().host_access(Touches().writes(y.data(), 4)), DeviceError);
+      CHECK_THROWS_AS(device->main().host_access(Touches().reads(x.data(), 4)), DeviceError);
+      CHECK_NOTHROW(device->main().host_access(Touches().reads(y.data(), 4)));
+    }
+    device->synchronize();
+  }
+}
+
 TEST_CASE("F80 of every pair of overlapping ranges one is found, as by comparing all") {
   const auto device = make_cpu_device(0, 1, Executor::in_place);
   std::vector<float> x(200);
@@ -228,6 +267,8 @@ TEST_CASE("a loop is recorded once, runs again without its body, and in a record
     const auto graph = device->main().end_capture();
     CHECK(x == std::vector<float>(8, 13));
     for (int k = 0; k < 2; ++k) device->main().replay(*graph);
+    if (e == Executor::lazy)  // the recorded loops are known to use it
+      CHECK_THROWS_AS(device->main().host_access(Touches().reads(&x[3], 4)), DeviceError);
     device->synchronize();
     CHECK(x == std::vector<float>(8, ((13 * 3 + 1) * 3 * 3 + 1) * 3));
     CHECK(calls == 8);

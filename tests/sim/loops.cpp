@@ -63,9 +63,11 @@ Values copies_program(Context& context) {
     const Tensor back = mul(moved, on_b).to(a);
     mul(on_b, on_b);
     moved = tanh(mul(back, on_a)).to(b);
-    mul(on_a, on_a);
+    mul(mul(on_a, on_a), on_a);
   }
-  return moved.to_vector();
+  const Values out = moved.to_vector();
+  a.synchronize();
+  return out;
 }
 
 // Two layers on two devices, back and forth.
