@@ -70,6 +70,7 @@ class CudaStream : public Stream {
 
  private:
   struct HostCall;
+  bool in_capture() const;
   static void CUDART_CB run_host_call(void* call);
   CudaDevice& device_;
   int gpu_;

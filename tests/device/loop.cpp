@@ -301,6 +301,18 @@ TEST_CASE("the error of the lowest iteration comes out, that of a body at once")
   CHECK(y == 2);
 }
 
+TEST_CASE("in an iteration the host's accesses are checked against what came before the loop") {
+  const auto device = make_cpu_device(0, 1, Executor::lazy);
+  float x = 0;
+  launch_elements(device->main(), 1, Step{&x, 1});
+  CHECK_THROWS_AS(
+      parallel_for(*device, 1, {},
+                   [&](std::int64_t) { device->main().host_access(Touches().writes(&x, 4)); }),
+      DeviceError);
+  device->synchronize();
+  CHECK(x == 1);
+}
+
 TEST_CASE("what cannot be recorded in an iteration is an error that says so") {
   const auto device = make_cpu_device(0, 1, Executor::in_place);
   const auto event = device->event();
