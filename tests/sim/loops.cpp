@@ -203,7 +203,7 @@ TEST_CASE("copies between devices: each wait dropped in turn is reported under e
           "[loops]") {
   std::uint64_t dropped = 0;
   CHECK(unnoticed(copies_program, 2, dropped) == kNothing);
-  CHECK(dropped >= 10 * seeds(3));  // six copies, two waits each
+  CHECK(dropped == 12 * seeds(3));  // six copies, two waits each
 }
 
 TEST_CASE("map_devices waits for its devices", "[loops]") {
