@@ -125,7 +125,8 @@ TEST_CASE("gradients over two GPUs have the bits of one", "[cuda][loops]") {
     Tape tape;
     const Scope scope({.tape = &tape});
     const Tensor x = tape.leaf(Tensor::from(sample_values(6), Shape{6}, DType::f32, a));
-    const Tensor y = mul(tanh(x).to(b), x.to(b));
+    const Tensor t = tanh(x).to(b), moved = x.to(b);  // recorded in the order of their use
+    const Tensor y = mul(t, moved);
     tape.backward(sum(mul(y.to(a), x)));
     Values out = tape.grad(x).to_vector();
     CHECK(tape.grad(x).device().id() == a.id());
