@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <deque>
-#include <map>
-#include <memory>
 #include <set>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "belfry/tests/simcuda/api.h"
 
@@ -15,9 +10,7 @@ namespace belfry::sim {
 
 using Kind = NcclCall::Kind;
 
-// A rank puts its part of a collective on a stream: what its thread knows, and when memory of its
-// device was last taken.
-struct Issue {
+struct Issue {  // what a rank's thread knew, and when memory of its device had last been taken
   int device = -1;
   VectorClock clock{}, allocated{};
 };
