@@ -89,3 +89,19 @@ TEST_CASE("collectives of NCCL move the right bytes, with nothing unordered and 
         CHECK(g->sim.counts().live_communicators == 0);
       }
 }
+
+TEST_CASE("towers that close together leave the watchdog no communicator that has ended",
+          "[cuda-sim]") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    Group g(3, {.seed = seed}, {.timeout_seconds = 2});
+    CHECK(all_empty(g.run([&g](int t, Communicator& c, Device&) {
+      // As long as the watchdog: it looks at the communicators while they end.
+      if (t == 1) g.context.host().wait_for([] { return false; }, 0.1);
+      c.close();
+    })));
+    CHECK(g.sim.reports() == std::vector<std::string>{});
+    g.transport.reset();
+    CHECK(g.sim.counts().live_communicators == 0);
+  }
+}

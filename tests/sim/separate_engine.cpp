@@ -174,6 +174,9 @@ Lines everything_of(Machine& m, const Optimizer& optimizer) {
   step(rows(12));
   state();
   std::filesystem::remove_all(path);
+  group.set_arrays(group.arrays());
+  step(rows(12));
+  state();
   return log;
 }
 

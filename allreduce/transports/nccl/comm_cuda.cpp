@@ -14,22 +14,18 @@ namespace {
 // before it had time to leave.
 class Inside {
  public:
-  Inside(Shared& shared, Member& member) : shared_(shared), member_(member) {
+  Inside(const Shared& shared, Member& member) : member_(member) {
     member_.inside.store(true);  // seq_cst, as the watchdog's read: one of the two sees the other
-    if (!shared_.failed()) return;
+    if (!shared.failed()) return;
     leave();
-    shared_.require_healthy();
+    shared.require_healthy();
   }
-  ~Inside() { leave(); }
+  ~Inside() { leave(); }  // an abort that waits for it looks again when its grace is over
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
-  void leave() {
-    member_.inside.store(false);
-    if (shared_.failed()) shared_.host.notify();
-  }
-  Shared& shared_;
+  void leave() { member_.inside.store(false); }
   Member& member_;
 };
 
