@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "belfry/allreduce/mover.h"
+#include "belfry/allreduce/sum_members.kernel.h"
 #include "belfry/autodiff/tensor.h"
 #include "belfry/core/delay.h"
 #include "belfry/core/error.h"
@@ -50,6 +51,7 @@ class SlicedMover : public Mover {
     for (int k = 0; k < plan.states; ++k) states_.push_back(flat(owned_));
     parts_ = flat(n * part_bytes() / sizeof(float));
     stats_ = flat(plan.index.segments().size() * kStatFloats);
+    if (plan.statistics) all_stats_ = flat(n * static_cast<std::size_t>(stats_.size()));
     updated_ = device.event();
     gathered_ = device.event();
     make_tables();
@@ -134,9 +136,12 @@ class SlicedMover : public Mover {
     if (plan_.statistics) {
       device_.main().record(*updated_);
       stream_->wait(*updated_);
-      comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(),
-                       static_cast<std::size_t>(stats_.size()), Reduce::sum,
+      comm_.all_gather(*stream_, stats_.raw(), all_stats_.raw(), stats_.bytes(),
                        {kStatistics, -1, update_});
+      const auto n = static_cast<std::size_t>(stats_.size());
+      launch_elements(*stream_, n,
+                      SumMembers{all_stats_.data<float>(), n,
+                                 static_cast<std::size_t>(comm_.size()), stats_.data<float>()});
       stream_->record(*gathered_);
       device_.main().wait(*gathered_);
     } else if (owned_ == 0) {
@@ -341,7 +346,7 @@ class SlicedMover : public Mover {
   std::size_t owned_ = 0;
   std::vector<int> partials_;                     // sums of each tower
   std::vector<Tensor> gradients_, unit_squares_;  // by slot
-  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_;
+  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_, all_stats_;
   std::vector<Tensor> states_;
   Tensor tables_;
   Pinned host_tables_;
