@@ -25,9 +25,10 @@ namespace {
 
 void require_range(const char* op, const std::int32_t* indices, std::int64_t count,
                    std::int64_t rows) {
-  std::int64_t wrong = 0;  // counted, without a way out: that runs in vectors
-  for (std::int64_t k = 0; k < count; ++k) wrong += indices[k] < 0 || indices[k] >= rows ? 1 : 0;
-  if (wrong == 0) return;
+  std::uint32_t most = 0;  // below 0: beyond all; without a way out, so that it runs in vectors
+  for (std::int64_t k = 0; k < count; ++k)
+    most = std::max(most, static_cast<std::uint32_t>(indices[k]));
+  if (most < std::min<std::int64_t>(rows, std::int64_t{1} << 31)) return;
   for (std::int64_t k = 0; k < count; ++k)
     if (indices[k] < 0 || indices[k] >= rows)
       throw DataError(ErrorText{
