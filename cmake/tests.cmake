@@ -48,6 +48,11 @@ target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/ne
 include(simcuda)
 include(gpu)
 
+find_program(belfry_python3 python3)
+if(belfry_python3)
+  add_test(NAME test_plots COMMAND ${belfry_python3} ${PROJECT_SOURCE_DIR}/tests/bench/plots.py)
+endif()
+
 # cuDNN's plans, which need its libraries and no GPU.
 if(belfry_cuda AND BELFRY_CUDNN)
   file(GLOB sources CONFIGURE_DEPENDS tests/cudnn/*.cpp)
