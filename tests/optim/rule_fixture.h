@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/core/philox.h"
@@ -56,8 +55,7 @@ struct RuleRun {
     std::vector<std::size_t> ends = cuts;
     ends.push_back(param.size());
     std::vector<SegmentRef> segments;
-    std::size_t begin = 0;
-    for (const std::size_t end : ends) {
+    for (std::size_t begin = 0; const std::size_t end : ends) {
       segments.push_back({begin, static_cast<unsigned>(end - begin), 0});
       begin = end;
     }
@@ -94,19 +92,18 @@ struct ReferenceRun {
   void update(const std::vector<float>& grad, UpdateScalars scalars,
               const std::vector<float>& square = {}) {
     const std::size_t states = rule.state_names().size();
+    const auto at = [&](std::size_t i) { return state.data() + i * states; };
     if (rule.layerwise()) {
       double direction = 0, norm = 0;
       for (std::size_t i = 0; i < param.size(); ++i) {
-        const double u =
-            rule.reference_direction(param[i], grad[i], state.data() + i * states, scalars);
+        const double u = rule.reference_direction(param[i], grad[i], at(i), scalars);
         direction += u * u;
         norm += param[i] * param[i];
       }
       if (direction > 0 && norm > 0) scalars.lr *= static_cast<float>(std::sqrt(norm / direction));
     }
     for (std::size_t i = 0; i < param.size(); ++i)
-      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0,
-                     state.data() + i * states, scalars);
+      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0, at(i), scalars);
   }
 };
 
