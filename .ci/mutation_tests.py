@@ -17,7 +17,7 @@ ON_GPUS = ("device/cuda/", "autodiff/cast.kernel.h", "autodiff/ops/loss/check_la
 CUDA = ("BELFRY_SIM_SEEDS=2 test_cuda -a ~[slow]", 'BELFRY_SIM_SEEDS=1 test_cuda -a "[slow]"')
 GPU_TRAINING = 'BELFRY_SIM_SEEDS=2 test_cuda -a "training on GPUs*"'
 OPS, RULES = 'test_sim -a "every op declares*"', 'test_sim -a "every optimizer rule declares*"'
-LEAVES = 'test_sim -a "kernels of *"'
+KERNELS = 'test_sim -a "kernels of *"'
 UPDATE, LISTS = 'test_sim -a "an update declares*"', 'test_sim -a "averaging of lists declares*"'
 RANGES = {"autodiff": (OPS, UPDATE), "optim": (RULES, UPDATE), "towers": (UPDATE, RULES),
           "allreduce": (UPDATE, LISTS, RULES), "device": (OPS, UPDATE), "data": (UPDATE,)}

@@ -74,6 +74,13 @@ StateExchange::StateExchange(std::vector<ModuleState*> states, const LeafPlan& l
   device_.synchronize();
 }
 
+double StateExchange::bytes_for(double cells, const LeafPlan& plan) {
+  const LeafPlan leaves = plan.summed ? plan_towers(plan.towers) : plan;
+  const int terms = 1 + leaves.slots + (leaves.towers > 1 ? leaves.partials * leaves.towers : 0);
+  return cells *
+         (2 * sizeof(float) + sizeof(StateRule) + terms * static_cast<double>(sizeof(StateTerm)));
+}
+
 StateTerm* StateExchange::terms(int slot) const {
   return as<StateTerm>(slots_) + static_cast<std::size_t>(slot) * cells_;
 }

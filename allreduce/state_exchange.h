@@ -31,6 +31,9 @@ class StateExchange {
   StateExchange(std::vector<ModuleState*> states, const LeafPlan& leaves, Device& device,
                 Communicator& comm, Stream& collectives);
 
+  // What it takes of its device's memory, for so many elements of all states together.
+  static double bytes_for(double cells, const LeafPlan& leaves);
+
   void start();  // of an update: nothing has been contributed
   void start_unit();
   // What has been contributed since goes into `slot`. `weight`: of the unit's loss, on the device.

@@ -46,6 +46,9 @@ class LayerFactory {
   // The shape of one row of its output. Throws ConfigError with found and expected, without place,
   // for an input that it cannot take.
   virtual Shape shape_after(const LayerInput& in) const = 0;
+  // The fewest rows that a training pass needs to have a value to compare with: 2 where it
+  // normalises a single value a row.
+  virtual std::int64_t rows_needed(const LayerInput&) const { return 1; }
   // Its variables become those of a part `name` of `parent`; `in` has passed shape_after().
   virtual std::unique_ptr<Layer> build(Module& parent, const std::string& name,
                                        const LayerInput& in) const = 0;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run.sh BUILD_FOLDER [OUT_FOLDER [ROUNDS]] : the CPU's benches, in turn with PyTorch's same work where
 # it is installed, ROUNDS (5) times: JSON of every run in OUT_FOLDER (BUILD_FOLDER/bench), and
-# OUT_FOLDER/summary.json and summary.md with medians and spreads. Ratios are within a round. Run it on
+# OUT_FOLDER/summary.json and summary.md with medians and spreads, step.svg and scaling.svg. Ratios are within a round. Run it on
 # a machine that does nothing else.
 set -euo pipefail
 build=$(realpath "$1")
@@ -53,4 +53,5 @@ if (($(nproc) > 1)); then
   done
 fi
 python3 "$here/summary.py" "$out"
+python3 "$here/plots.py" "$out"
 cat "$out/summary.md"

@@ -21,7 +21,7 @@ add_library(belfry_sim_core OBJECT tests/sim/scheduler.cpp tests/sim/shadow.cpp
   tests/sim/engine_note.cpp)
 target_link_libraries(belfry_sim_core PUBLIC belfry PRIVATE belfry_flags)
 
-foreach(folder core device autodiff allreduce optim data towers apps contract scenarios sim)
+foreach(folder core device autodiff allreduce optim data towers apps contract scenarios bench sim)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
   if(NOT sources)
     continue()
@@ -44,8 +44,14 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
 endforeach()
 
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
+target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/net_plan.cpp)
 include(simcuda)
 include(gpu)
+
+find_program(belfry_python3 python3)
+if(belfry_python3)
+  add_test(NAME test_plots COMMAND ${belfry_python3} ${PROJECT_SOURCE_DIR}/tests/bench/plots.py)
+endif()
 
 # cuDNN's plans, which need its libraries and no GPU.
 if(belfry_cuda AND BELFRY_CUDNN)

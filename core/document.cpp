@@ -128,6 +128,7 @@ struct Document::Impl {
   ConfigPlace place_of_table(const std::string& table) const;
   ConfigPlace place_of(const std::string& table, const std::string& key) const;
   bool add_item(const std::string& name, const ConfigValue& item);
+  void forget(const std::string& path);
   void add_fault(ErrorText fault);
   void mark_bound(const std::string& table);
   std::optional<BoundKey> fill(const std::string& table, const Key& key);
@@ -179,6 +180,16 @@ bool Document::Impl::add_item(const std::string& name, const ConfigValue& item) 
       table.keys.emplace(entry.key, entry.value);
   }
   return true;
+}
+
+// Removes the key, table or list of tables at a dotted path.
+void Document::Impl::forget(const std::string& path) {
+  std::erase_if(tables, [&path](const auto& item) {
+    return item.first == path || item.first.starts_with(path + ".");
+  });
+  const std::size_t dot = path.rfind('.');
+  const auto parent = tables.find(dot == path.npos ? "" : path.substr(0, dot));
+  if (parent != tables.end()) parent->second.keys.erase(path.substr(dot + 1));
 }
 
 void Document::Impl::add_fault(ErrorText fault) {
@@ -346,7 +357,12 @@ Document Document::from_text(const std::string& text, const std::string& file_na
 }
 
 void Document::set(const std::string& assignment) {
-  for (auto& [table, content] : parse_assignment(assignment)) {
+  ConfigTables assigned = parse_assignment(assignment);
+  std::string path = assignment.substr(0, assignment.find('='));
+  path.erase(0, path.find_first_not_of(" \t"));
+  path.erase(path.find_last_not_of(" \t") + 1);
+  impl_->forget(path);
+  for (auto& [table, content] : assigned) {
     ConfigTable& target =
         impl_->tables.try_emplace(table, ConfigTable{content.place, {}}).first->second;
     for (auto& [key, value] : content.keys) target.keys.insert_or_assign(key, std::move(value));
@@ -363,6 +379,10 @@ void Document::set_string(const std::string& key, const std::string& value,
 }
 
 bool Document::has_table(const std::string& table) const { return impl_->tables.contains(table); }
+
+bool Document::has_key(const std::string& table, const std::string& key) const {
+  return impl_->find(table, key) != nullptr;
+}
 
 bool Document::differs(const std::string& table, const std::string& key,
                        const std::string& other) const {

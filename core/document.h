@@ -22,11 +22,12 @@ class Document {
   Document(Document&&) noexcept;
 
   // "optimizer.lr=0.1": the value follows TOML's grammar; what is not TOML is taken as a string.
-  // Before bind().
+  // The value takes the place of what was there: of a whole table or list, too. Before bind().
   void set(const std::string& assignment);
   // The string `value` for `table.key`; messages name `origin`, the flag it comes from.
   void set_string(const std::string& key, const std::string& value, const std::string& origin);
-  bool has_table(const std::string& table) const;  // "" is the top level
+  bool has_table(const std::string& table) const;                        // "" is the top level
+  bool has_key(const std::string& table, const std::string& key) const;  // given, not a default
   // Whether `table` gives `key` a value other than the one in table `other`.
   bool differs(const std::string& table, const std::string& key, const std::string& other) const;
   // Says that `key` would belong to `table` with another plug-in there, "model 'mlp'": for messages

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/options.h"
 
@@ -67,10 +67,12 @@ void check_normalisation(const std::vector<double>& mean, const std::vector<doub
                          std::size_t channels) {
   const auto check = [&](const std::string& key, const std::vector<double>& values, bool positive) {
     if (values.size() != 1 && values.size() != channels)
-      throw ConfigError(
-          ErrorText{.what = "`" + key + "` does not fit the channels",
-                    .found = count_text(static_cast<std::int64_t>(values.size()), "value"),
-                    .expected = channels == 1 ? "1" : "1 or " + std::to_string(channels)});
+      throw KeyError(
+          key, ErrorText{.what = "`" + key + "` does not fit the channels",
+                         .found = count_text(static_cast<std::int64_t>(values.size()), "value"),
+                         .expected = channels == 1 ? "1, as the rows have 1 channel"
+                                                   : "1 or " + std::to_string(channels) +
+                                                         ", one a channel of the rows"});
     for (const double v : values) check_number(key, v, positive);
   };
   check("mean", mean, false);

@@ -18,6 +18,7 @@ class Subset final : public Dataset {
   std::int64_t classes() const override { return whole_->classes(); }
   std::vector<std::string> class_names() const override { return whole_->class_names(); }
   std::string label_unit() const override { return whole_->label_unit(); }
+  Figures figures() const override { return whole_->figures(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     whole_->read(shifted(rows, out.size()), out);
   }

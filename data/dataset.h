@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct Field {
   Shape shape;       // of one row; rank 0 for a label
   DType dtype = DType::f32;
 };
+
+// Numbers that were measured on rows and that others are brought by, under names of the kind.
+using Figures = std::map<std::string, std::vector<double>>;
 
 // What a read is for. Sets whose rows differ from epoch to epoch derive that from these alone.
 struct ReadEpoch {
@@ -49,6 +53,8 @@ class Dataset {
       const = 0;  // "idx: 60000 rows, image [28, 28, 1] f32, label, 10 classes"
   // What one label is, "byte" or "token", where the loss is shown as nats for each; else "".
   virtual std::string label_unit() const { return ""; }
+  // What was measured on these rows and belongs to a model trained on them; most have none.
+  virtual Figures figures() const { return {}; }
   // What is odd about the rows though it may be meant, for a log; "" for nothing.
   virtual std::string warning() const { return ""; }
 };
@@ -59,9 +65,10 @@ class DatasetFactory {
  public:
   virtual ~DatasetFactory() = default;
   virtual void declare(Schema& schema) = 0;
+  virtual bool images() const { return true; }  // whether its rows may be images
   // Paths are relative to `base`, the config file's folder.
   virtual std::shared_ptr<const Dataset> open(const std::string& base) const = 0;
-  // The same for rows that a model trained on `train` will see: what was measured there holds here.
+  // The same for rows that a model trained on `train` will see: its figures() hold here.
   virtual std::shared_ptr<const Dataset> open_beside(const std::string& base,
                                                      const Dataset& train) const;
 };

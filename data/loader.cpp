@@ -8,6 +8,7 @@
 
 #include "belfry/core/error.h"
 #include "belfry/core/log.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/data/reader_internal.h"
 
 namespace belfry {
@@ -207,8 +208,9 @@ Loader::Loader(Context& context, std::shared_ptr<const Dataset> dataset, LoaderO
     : impl_(std::make_unique<Impl>(context, std::move(dataset), options)) {
   const BatchReader& reader = impl_->reader;
   if (reader.rows_dropped() > 0)
-    context.logger().info("drop_last leaves out {} of the {} rows of each epoch (batch {})",
-                          reader.rows_dropped(), reader.dataset().rows(), options.batch);
+    context.logger().info("drop_last leaves out {} of the {} of each epoch (batch {})",
+                          reader.rows_dropped(), count_text(reader.dataset().rows(), "row"),
+                          options.batch);
 }
 
 Loader::~Loader() {

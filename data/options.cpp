@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
 #include "belfry/data/byte_file.h"
 
 namespace belfry {
@@ -78,6 +78,20 @@ LabelBounds bounds(std::int64_t rows, std::int64_t ignore,
   return b;
 }
 
+// What to do about a label outside [0, classes).
+std::string label_advice(std::int64_t label, std::int64_t classes, const LabelBounds& seen,
+                         bool fixed) {
+  if (fixed) return "the file is damaged, or of another kind";
+  if (seen.smallest == 1 && seen.largest == classes)
+    return "labels start at 0 but these look like 1.." + std::to_string(classes) +
+           ": subtract 1 from every label";
+  if (label >= 0) return "correct the row, raise `classes`, or name the value as `ignore`";
+  if (label == -1 && seen.largest == 1)
+    return "classes count from 0: of -1 and 1 make 0 and 1; or name -1 as `ignore`";
+  return "classes count from 0: correct the row, or name " + std::to_string(label) +
+         " as `ignore` if it marks rows without a class";
+}
+
 }  // namespace
 
 std::int64_t check_labels(const std::string& file, std::int64_t rows, const LabelOptions& options,
@@ -93,7 +107,7 @@ std::int64_t check_labels(const std::string& file, std::int64_t rows, const Labe
         .what = "a label is too large to be a class number",
         .found = "label " + std::to_string(seen.largest) + " in row " + std::to_string(row),
         .expected = "labels below " + std::to_string(kMostClasses),
-        .fix = "correct the row or name the right label column; set data.classes if that is meant",
+        .fix = "correct the row or the choice of labels; set `classes` if that is meant",
         .file = file,
         .line = line_of ? line_of(row) : 0});
   }
@@ -101,15 +115,11 @@ std::int64_t check_labels(const std::string& file, std::int64_t rows, const Labe
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t v = label(r);
     if (v == options.ignore || (v >= 0 && v < classes)) continue;
-    std::string fix = "correct the row, raise `classes`, or name the value as `ignore`";
-    if (seen.smallest == 1 && seen.largest == classes)
-      fix = "labels start at 0 but these look like 1.." + std::to_string(classes) +
-            ": subtract 1 from every label";
     throw DataError(ErrorText{
         .what = "a label is outside the range of classes",
         .found = "label " + std::to_string(v) + " in row " + std::to_string(r),
         .expected = "a label in [0," + std::to_string(std::max<std::int64_t>(classes, 1)) + ")",
-        .fix = fix,
+        .fix = label_advice(v, classes, seen, options.fixed),
         .file = file,
         .line = line_of ? line_of(r) : 0});
   }
@@ -146,8 +156,7 @@ std::string label_gaps(const std::string& file, std::int64_t rows, const LabelOp
   return std::string(missing == 1 ? "class " : "classes ") + list +
          (missing == 1 ? " has" : " have") + " no rows; largest label " +
          std::to_string(seen.largest) + " at " +
-         place_of(file, row_of(seen.largest, label), line_of) +
-         "; set data.classes if that is meant";
+         place_of(file, row_of(seen.largest, label), line_of) + "; set `classes` if that is meant";
 }
 
 std::string classes_text(std::int64_t classes, std::int64_t smallest) {
@@ -158,10 +167,10 @@ std::string classes_text(std::int64_t classes, std::int64_t smallest) {
 
 void check_number(const std::string& key, double value, bool positive) {
   if (std::isfinite(value) && (!positive || value > 0)) return;
-  throw ConfigError(
-      ErrorText{.what = "`" + key + "` is out of range",
-                .found = std::to_string(value),
-                .expected = positive ? "a finite number above 0" : "a finite number"});
+  throw KeyError(key,
+                 ErrorText{.what = "`" + key + "` is out of range",
+                           .found = std::to_string(value),
+                           .expected = positive ? "a finite number above 0" : "a finite number"});
 }
 
 }  // namespace belfry

@@ -26,10 +26,12 @@ struct RowRange {
 };
 
 // What labels are allowed. `classes` 0 means the largest label + 1, up to kMostClasses. Only the
-// label `ignore` may lie outside [0, classes); kNoLabel means there is none.
+// label `ignore` may lie outside [0, classes); kNoLabel means there is none. `fixed`: by the
+// format, which has no keys for them: advice differs.
 struct LabelOptions {
   std::int64_t classes = 0;
   std::int64_t ignore = kNoLabel;
+  bool fixed = false;
 
   void declare(Schema& schema);
 };
@@ -49,7 +51,7 @@ std::string label_gaps(const std::string& file, std::int64_t rows, const LabelOp
 // ", 10 classes" or, when label 0 never occurs, a note that says so: for Dataset::describe().
 std::string classes_text(std::int64_t classes, std::int64_t smallest);
 
-// Throws ConfigError unless `value` is a finite number, above 0 where `positive`.
+// Throws KeyError unless `value` is a finite number, above 0 where `positive`.
 void check_number(const std::string& key, double value, bool positive);
 
 }  // namespace belfry

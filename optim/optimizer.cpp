@@ -153,6 +153,7 @@ void Optimizer::validate() const {
   values.validate("optimizer '" + rule->name() + "'");
   declare_warmup(warmup, copy.lr);
   warmup.validate("schedule");
+  if (const std::string fault = lr.fault({}); !fault.empty()) throw ConfigError(fault);
 }
 
 void declare_values(Schema& schema, Optimizer& o) {

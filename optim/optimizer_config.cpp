@@ -111,6 +111,11 @@ OptimizerLoader::OptimizerLoader(Document& document, const Registry& registry)
   if (t.schedule) {
     Schema own;
     t.schedule->declare(own);
+    own.rule([&t] {
+      LearningRate rate = t.value.lr;
+      rate.schedule = t.schedule;
+      return rate.fault({});
+    });
     document.bind("schedule", own);
   }
 }

@@ -16,6 +16,10 @@ double LearningRate::at(std::int64_t k, const Clock& clock) const {
   return rate * (warmup_start + (1 - warmup_start) * part);
 }
 
+std::string LearningRate::fault(const Clock& clock) const {
+  return schedule ? schedule->warmup_fault(Period::parse(warmup, "warmup"), clock) : "";
+}
+
 LearningRate& LearningRate::warm_up(std::string period, double start) {
   warmup = std::move(period);
   warmup_start = start;

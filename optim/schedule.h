@@ -25,6 +25,8 @@ class Schedule {
   virtual std::string name() const = 0;
   virtual void declare(Schema& schema) = 0;
   virtual double factor(std::int64_t k, const Clock& clock) const = 0;  // k counts from 0
+  // What is wrong with such a warm-up in front of it, as far as the clock can tell; "" for nothing.
+  virtual std::string warmup_fault(const Period& /*warmup*/, const Clock&) const { return ""; }
 };
 
 struct ScheduleEntry {
@@ -44,6 +46,7 @@ struct LearningRate {
   LearningRate() = default;
   LearningRate(double constant) : base(constant) {}  // NOLINT: {.lr = 0.1}
   double at(std::int64_t k, const Clock& clock) const;
+  std::string fault(const Clock& clock) const;  // of schedule and warm-up together; "" for none
   LearningRate& warm_up(std::string period, double start = 0.1);
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Comparing the replicas' parameters before an update. Every update writes all of a replica again,
-// from the slices' owners: what differs here has changed since the last update, or every time.
+// Comparing the replicas' parameters and states before an update. Every update writes all of a
+// replica again, from the slices' owners: what differs here has changed since the last update, or
+// every time.
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "belfry/core/checksum.h"
 #include "belfry/core/error.h"
@@ -12,7 +14,7 @@
 namespace belfry {
 namespace {
 
-using Hashes = std::vector<std::uint64_t>;  // one a variable, flat order
+using Hashes = std::vector<std::uint64_t>;  // one a variable, flat order, then one a state
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // elements fetched at once
 
@@ -32,7 +34,22 @@ Hashes hashes_of(Tower& tower, const FlatIndex& index) {
     }
     out.push_back(sum.value());
   }
+  if (tower.states() == nullptr) return out;
+  const std::vector<float> values = tower.states()->read();
+  for (const StateArray& a : tower.states()->arrays()) {
+    Checksum sum;
+    sum.update(
+        std::as_bytes(std::span(values).subspan(a.at, static_cast<std::size_t>(a.shape.size()))));
+    out.push_back(sum.value());
+  }
   return out;
+}
+
+// What the hash `v` is of, for a message.
+std::string named(std::size_t v, const FlatIndex& index, Tower& tower) {
+  const std::size_t variables = index.variables().size();
+  return v < variables ? "variable " + index.variables()[v].name
+                       : "state " + tower.states()->arrays()[v - variables].name;
 }
 
 // The hash most towers have; of several, that of the lowest tower.
@@ -45,18 +62,21 @@ std::uint64_t common_hash(const std::vector<Hashes>& all, std::size_t v) {
   return out;
 }
 
-// The same on every tower: a pure function of what was exchanged. "" when all agree.
-std::string difference(const std::vector<Hashes>& all, const FlatIndex& index, std::string& who) {
-  for (std::size_t v = index.variables().size(); v-- > 0;) {  // construction order
+// The first that differs, in the order of construction, and the towers that do. The same on every
+// tower: a pure function of what was exchanged. Nothing when all agree.
+std::optional<std::size_t> difference(const std::vector<Hashes>& all, std::size_t variables,
+                                      std::string& who) {
+  for (std::size_t i = 0; i < all[0].size(); ++i) {
+    const std::size_t v = i < variables ? variables - 1 - i : i;
     const std::uint64_t common = common_hash(all, v);
     int several = 0;
     for (std::size_t t = 0; t < all.size(); ++t)
       if (all[t][v] != common) who += (several++ == 0 ? "" : ", ") + std::to_string(t);
     if (several == 0) continue;
     who = (several == 1 ? "tower " : "towers ") + who;
-    return index.variables()[v].name;
+    return v;
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -66,7 +86,8 @@ void TowerGroupBase::Impl::check_replicas() {
   const bool replicated = shared.options.variables == Variables::replicated;
   if (!replicated || towers.size() < 2 || every <= 0 || attempts == 0 || attempts % every != 0)
     return;
-  std::vector<std::string> variable(towers.size()), who(towers.size());
+  std::vector<std::optional<std::size_t>> first(towers.size());
+  std::vector<std::string> who(towers.size());
   on_towers(true, [&](int t) {
     const auto k = static_cast<std::size_t>(t);
     const Hashes mine = hashes_of(*towers[k], shared.plan.index);
@@ -75,22 +96,22 @@ void TowerGroupBase::Impl::check_replicas() {
       all.emplace_back(bytes.size() / sizeof(std::uint64_t));
       std::memcpy(all.back().data(), bytes.data(), bytes.size());
       if (all.back().size() != mine.size())
-        throw CommError(ErrorText{.what = "replica hashes of another number of variables",
+        throw CommError(ErrorText{.what = "replica hashes of another number of arrays",
                                   .found = std::to_string(all.back().size()),
                                   .expected = std::to_string(mine.size())});
     }
-    variable[k] = difference(all, shared.plan.index, who[k]);
+    first[k] = difference(all, shared.plan.index.variables().size(), who[k]);
   });
-  if (variable[0].empty()) return;
+  if (!first[0]) return;
   dead = true;
-  throw DeviceError(
-      ErrorText{.what = "the replicas' parameters differ, first in variable " + variable[0],
-                .found = "other values on " + who[0],
-                .expected = "the same bits on every tower",
-                .fix = "memory or a device is at fault; resume from a checkpoint of update " +
-                       std::to_string(attempts - every) + " or before, on other hardware",
-                .rank = 0,
-                .update = attempts});
+  throw DeviceError(ErrorText{
+      .what = "the replicas differ, first in " + named(*first[0], shared.plan.index, *towers[0]),
+      .found = "other values on " + who[0],
+      .expected = "the same bits on every tower",
+      .fix = "memory or a device is at fault; resume from a checkpoint of update " +
+             std::to_string(attempts - every) + " or before, on other hardware",
+      .rank = 0,
+      .update = attempts});
 }
 
 }  // namespace belfry

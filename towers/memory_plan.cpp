@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "belfry/allreduce/leaf_plan.h"
+#include "belfry/allreduce/state_exchange.h"
 #include "belfry/core/error.h"
 
 namespace belfry {
@@ -51,6 +52,14 @@ std::string size_text(double bytes) {
                              : fmt::format("{:.1f} GiB", bytes / kMebi / 1024);
 }
 
+// Every tower has all of them.
+void add_states(const Module& module, const LeafPlan& leaves, MemoryPlan& plan) {
+  double cells = 0;
+  for (const ModuleState* s : module.states()) cells += static_cast<double>(s->shape().size());
+  if (cells > 0)
+    plan.lines.push_back({"model state", StateExchange::bytes_for(cells, leaves), leaves.towers});
+}
+
 }  // namespace
 
 double MemoryPlan::total() const {
@@ -83,6 +92,7 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
   for (const std::string& state : optimizer.rule->state_names())
     out.lines.push_back({state, bytes, 1});
   if (optimizer.ema > 0) out.lines.push_back({"ema", bytes, 1});
+  add_states(module, leaf_plan(optimizer, towers), out);
   const bool strict = optimizer.reduce == ReduceMode::strict;
   const LeafPlan leaves = leaf_plan(optimizer, towers);
   const bool several = optimizer.units(towers) > towers || strict;
@@ -100,9 +110,21 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
   return out;
 }
 
+std::int64_t smallest_pass(const Optimizer& o, int towers, std::int64_t rows) {
+  const bool strict = o.reduce == ReduceMode::strict;
+  const std::int64_t shards = strict ? o.virtual_shards : towers;
+  std::int64_t out = rows;
+  for (std::int64_t s = 0; s < shards; ++s)
+    for (std::int64_t k = 0; k < o.accumulate; ++k) {
+      const std::int64_t pass = part_of(part_of(rows, s, shards).count, k, o.accumulate).count;
+      if (pass > 0) out = std::min(out, pass);
+    }
+  return out;
+}
+
 double available_memory() { return std::min(free_memory(), group_limit()); }
 
-void require_memory(const MemoryPlan& plan, double available) {
+void require_memory(const MemoryPlan& plan, double available, const std::string& fix) {
   if (plan.total() <= available) return;
   const auto largest = std::max_element(
       plan.variables.begin(), plan.variables.end(),
@@ -113,7 +135,7 @@ void require_memory(const MemoryPlan& plan, double available) {
                            size_text(plan.total()), plan.parameters, plan.towers,
                            plan.towers == 1 ? "" : "s", largest->first, largest->second.text()),
       .expected = "at most " + size_text(available) + ", what is available here",
-      .fix = "lower model.hidden, data.classes or towers"});
+      .fix = fix});
 }
 
 }  // namespace belfry

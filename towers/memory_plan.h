@@ -15,7 +15,7 @@ namespace belfry {
 // Sizes are doubles: those of an impossible model do not fit 64 bits.
 struct MemoryPlan {
   struct Line {
-    std::string kind;  // "parameter", "gradient", "mean", a state's name, "ema"
+    std::string kind;  // "parameter", "gradient", "mean", a state's name, "ema", "model state"
     double bytes = 0;  // of one copy
     int copies = 1;
   };
@@ -36,7 +36,12 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
 // lower; infinity where neither can be read.
 double available_memory();
 
-// Throws ConfigError with both numbers when the plan does not fit into `available` bytes.
-void require_memory(const MemoryPlan& plan, double available);
+// Throws ConfigError with both numbers when the plan does not fit into `available` bytes. `fix`:
+// what would make it smaller.
+void require_memory(const MemoryPlan& plan, double available, const std::string& fix);
+
+// The fewest rows of a backward pass among those that a batch of `rows` is cut into; passes without
+// rows are none.
+std::int64_t smallest_pass(const Optimizer& optimizer, int towers, std::int64_t rows);
 
 }  // namespace belfry

@@ -39,6 +39,12 @@ class ModelFactory {
   // Reads what a schema cannot say, after declare()'s keys; faults go to the document.
   virtual void read(Document&, const Registry&) {}
   virtual std::unique_ptr<Classifier> build(const Shape& row, std::int64_t classes) const = 0;
+  // The fewest rows of a training pass, as far as it is known: LayerFactory::rows_needed().
+  virtual std::int64_t rows_needed(const Shape& /*row*/, std::int64_t /*classes*/) const {
+    return 1;
+  }
+  // The keys of [model] that make it smaller, for advice: "model.hidden"; "" for none.
+  virtual std::string size_keys() const { return ""; }
 };
 
 struct ModelEntry {

@@ -5,6 +5,7 @@
 
 #include "belfry/autodiff/tape.h"
 #include "belfry/core/error.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/recorder_internal.h"
 
@@ -128,9 +129,10 @@ std::string Recorder::describe() const {
   const ArenaStats s = arena_->stats();
   constexpr double kMiB = 1 << 20;
   return fmt::format(
-      "step of {} rows recorded: {} ops; {} buffers of {:.2f} MiB planned, {:.2f} MiB in use at "
+      "step of {} recorded: {}; {} buffers of {:.2f} MiB planned, {:.2f} MiB in use at "
       "most",
-      pass_->inputs.rows, pass_->ops.size(), s.system_requests,
+      count_text(pass_->inputs.rows, "row"),
+      count_text(static_cast<std::int64_t>(pass_->ops.size()), "op"), s.system_requests,
       static_cast<double>(s.reserved_bytes) / kMiB, static_cast<double>(s.peak_bytes) / kMiB);
 }
 

@@ -4,7 +4,8 @@
 #include "belfry/allreduce/transport_choice.h"
 #include "belfry/autodiff/ops/loss/correct.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/optim/statistics.h"
 
 namespace belfry {
@@ -22,9 +23,23 @@ std::string listed(const std::vector<std::string>& names) {
   return out.empty() ? "no names" : out;
 }
 
+// The key that says how many classes there are; "" where none does.
+std::string classes_key(const DataSource& source) {
+  for (const char* key : {"classes", "vocabulary", "names"})
+    if (source.has_key(key)) return key;
+  return "";
+}
+
+// The key that changes the shape of rows; "" where none does.
+std::string shape_key(const DataSource& source) {
+  for (const char* key : {"shape", "size", "context"})
+    if (source.has_key(key)) return key;
+  return "";
+}
+
 // Classifiers read the model's field and "label", and need the number of classes.
 void check_fields(const Dataset& data, const std::string& table, const std::string& model,
-                  const ModelInput& input) {
+                  const ModelInput& input, const std::string& classes_key) {
   const std::string wanted = "fields '" + input.field + "' and 'label'";
   const Field* const field = find_field(data, input.field);
   for (const std::string& name : {input.field, std::string("label")})
@@ -40,10 +55,16 @@ void check_fields(const Dataset& data, const std::string& table, const std::stri
   if (data.classes() < 2)
     throw DataError(ErrorText{.what = "[" + table + "] is not a classification set",
                               .found = data.describe(),
-                              .expected = "at least 2 classes"});
+                              .expected = "at least 2 classes",
+                              .fix = classes_key.empty() ? "" : "set data." + classes_key});
 }
 
 }  // namespace
+
+ConfigError no_test() {
+  return ConfigError(ErrorText{.what = "the config has no table [test]",
+                               .fix = "add one: what it does not say it takes from [data]"});
+}
 
 LossFn classifier_loss(std::int64_t ignore, const std::string& field, double smoothing) {
   std::optional<std::int32_t> skipped;
@@ -68,10 +89,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
                      .log = log});
   if (config_.optimizer.statistics != Statistics::none)
     require_units_for_noise(config_.optimizer.units(context_->towers()));
-  data_ = open(config_.data, "data");
-  if (config_.validation) validation_ = open(*config_.validation, "validation");
-  if (config_.test) test_ = open(*config_.test, "test");
-  loader_ = std::make_unique<Loader>(*context_, data_, config_.loader);
+  open_all(session.saved);
   const Shape row = find_field(*data_, config_.model->input().field)->shape;
   const std::int64_t classes = data_->classes();
   const std::shared_ptr<ModelFactory> model = config_.model;
@@ -84,42 +102,135 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
   options.capture = config_.capture;
   options.check_capture = config_.check_capture;
   options.log_placement = session.log_placement;
-  plan_ = plan_memory(*model->build(row, classes), config_.optimizer, context_->towers(),
-                      possible_variables(*context_, options.variables));
-  require_memory(plan_, available_memory());
+  plan(row, classes, options.variables);
+  if (session.saved.rows == 0) check_passes(row, classes);
   if (session.plan_only) return;
   group_ = std::make_unique<TowerGroupBase>(
       *context_, config_.optimizer, [model, row, classes] { return model->build(row, classes); },
       options);
 }
 
+// [data], then what is measured against it, then the loader.
+void TrainSession::open_all(const DataRecord& saved) {
+  const Optimizer& o = config_.optimizer;
+  if (saved.rows > 0) {
+    data_ = recorded_data(saved);
+    config_.loader.augment = {};
+    context_->log("data: {}", data_->describe());
+    check_fields(*data_, "data", config_.model_name, config_.model->input(), "");
+  } else {
+    data_ = open(config_.data, "data");
+  }
+  if (config_.validation && saved.rows == 0) validation_ = open(*config_.validation, "validation");
+  if (config_.test) test_ = open(*config_.test, "test");
+  LoaderOptions options = config_.loader;
+  if (saved.rows > 0) options.drop_last = false;
+  loader_ = std::make_unique<Loader>(*context_, data_, options);
+  const Clock clock{loader_->rows_per_epoch(), options.batch};
+  if (const std::string fault = o.lr.fault(clock); !fault.empty() && saved.rows == 0)
+    throw ConfigError(config_.document->placed("schedule", "warmup", {.what = fault}));
+}
+
+// What would make the model smaller, of what there is here.
+std::string TrainSession::smaller() const {
+  std::string out = config_.model->size_keys();
+  const auto add = [&out](const std::string& key) { out += (out.empty() ? "" : ", ") + key; };
+  if (const std::string key = classes_key(config_.data); !key.empty() && key != "names")
+    add("data." + key);
+  if (context_->towers() > 1) add("towers");
+  return out.empty() ? "use a smaller model" : "lower " + out;
+}
+
+// A model that does not take the rows says what it takes; what changes rows is the data's.
+void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variables) {
+  std::unique_ptr<Classifier> module;
+  config_.at_place("model", [&] {
+    try {
+      module = config_.model->build(row, classes);
+    } catch (const KeyError&) {
+      throw;
+    } catch (const ConfigError& error) {
+      ErrorText text = error.text();
+      const std::string key = shape_key(config_.data);
+      if (!key.empty() && text.file.empty())
+        text.fix += (text.fix.empty() ? "" : ", or ") + ("set data." + key);
+      throw ConfigError(text);
+    }
+  });
+  plan_ = plan_memory(*module, config_.optimizer, context_->towers(),
+                      possible_variables(*context_, variables));
+  config_.at_place("model", [&] { require_memory(plan_, available_memory(), smaller()); });
+}
+
+// What batch norm would refuse at the end of the first epoch.
+void TrainSession::check_passes(const Shape& row, std::int64_t classes) const {
+  const std::int64_t needed = config_.model->rows_needed(row, classes);
+  const std::int64_t batch = loader_->options().batch, rows = loader_->rows_per_epoch();
+  for (const std::int64_t part : {std::min(batch, rows), rows % batch}) {
+    if (part == 0) continue;
+    const std::int64_t least = smallest_pass(config_.optimizer, context_->towers(), part);
+    if (least >= needed) continue;
+    const bool last = part != std::min(batch, rows);
+    const bool strict = config_.optimizer.reduce == ReduceMode::strict;
+    const Optimizer& o = config_.optimizer;
+    throw ConfigError(config_.document->placed(
+        "", "batch",
+        {.what = "batch norm of model '" + config_.model_name + "' needs " +
+                 count_text(needed, "row") + " in every backward pass",
+         .found = count_text(least, "row") + " in one of " + (last ? "the last batch" : "a batch") +
+                  ": " + count_text(part, "row") + " over " +
+                  (strict ? count_text(o.virtual_shards, "virtual shard")
+                          : count_text(context_->towers(), "tower")) +
+                  (o.accumulate > 1 ? " with accumulate = " + std::to_string(o.accumulate) : ""),
+         .fix = (last ? std::string("set loader.drop_last = true, or another batch")
+                      : std::string("raise batch")) +
+                (strict ? " or lower optimizer.virtual_shards" : " or use fewer towers") +
+                (o.accumulate > 1 ? " or lower optimizer.accumulate" : "")}));
+  }
+}
+
 TrainSession::~TrainSession() = default;
 
 std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                                                   const std::string& table) {
-  std::shared_ptr<const Dataset> out = data_ ? source.factory->open_beside(config_.base, *data_)
-                                             : source.factory->open(config_.base);
-  if (data_ && out->class_names() != data_->class_names())
-    throw DataError(ErrorText{.what = "[" + table + "] has other classes than [data]",
-                              .found = listed(out->class_names()),
-                              .expected = listed(data_->class_names()),
-                              .fix = "give both the same list as `names`"});
-  const ModelInput input = config_.model->input();
-  check_fields(*out, table, config_.model_name, input);
-  const auto shape_in = [&](const Dataset& set) { return find_field(set, input.field)->shape; };
-  if (data_ && !(shape_in(*out) == shape_in(*data_)))
-    throw DataError(ErrorText{.what = "[" + table + "] has other " + input.field + "s than [data]",
-                              .found = shape_in(*out).text(),
-                              .expected = shape_in(*data_).text()});
-  if (data_ && out->classes() > data_->classes())
-    throw DataError(ErrorText{.what = "[" + table + "] has more classes than [data]",
-                              .found = std::to_string(out->classes()),
-                              .expected = "at most " + std::to_string(data_->classes()),
-                              .fix = "set data.classes"});
+  std::shared_ptr<const Dataset> out;
+  config_.at_place(table, [&] {
+    out = data_ ? source.factory->open_beside(config_.base, *data_)
+                : source.factory->open(config_.base);
+  });
+  if (data_) check_extra(*out, table);
+  check_fields(*out, table, config_.model_name, config_.model->input(), classes_key(source));
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
   return out;
+}
+
+// [test] or [validation] beside [data], of which all must be alike but the number of rows.
+void TrainSession::check_extra(const Dataset& extra, const std::string& table) const {
+  const auto refuse = [&](const std::string& what, const std::string& found,
+                          const std::string& expected, const std::string& fix) {
+    throw DataError(config_.document->placed(table, "name",
+                                             {.what = "[" + table + "] has " + what + " [data]",
+                                              .found = found,
+                                              .expected = expected,
+                                              .fix = fix}));
+  };
+  if (extra.class_names() != data_->class_names())
+    refuse("other classes than", listed(extra.class_names()), listed(data_->class_names()),
+           "give both the same list as `names`");
+  const std::string field = config_.model->input().field;
+  const Field *const mine = find_field(extra, field), *const theirs = find_field(*data_, field);
+  const std::string key = shape_key(config_.data);
+  if (mine != nullptr && theirs != nullptr && !(mine->shape == theirs->shape))
+    refuse(
+        "other " + field + "s than", mine->shape.text(), theirs->shape.text(),
+        key.empty() ? "name files of the same kind of rows" : "give both the same `" + key + "`");
+  const std::string classes = classes_key(config_.data);
+  if (extra.classes() > data_->classes())
+    refuse("more classes than", std::to_string(extra.classes()),
+           "at most " + std::to_string(data_->classes()),
+           classes.empty() ? "" : "set data." + classes + " = " + std::to_string(extra.classes()));
 }
 
 LossFn TrainSession::loss(const DataSource& source) const {
@@ -135,9 +246,7 @@ EvalReport TrainSession::evaluate(const std::shared_ptr<const Dataset>& data,
 }
 
 std::shared_ptr<const Dataset> TrainSession::test_data() {
-  if (!test_)
-    throw ConfigError(ErrorText{.what = "the config has no table [test]",
-                                .fix = "add one, e.g. [test] with images and labels"});
+  if (!test_) throw no_test();
   return test_;
 }
 

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "belfry/core/error.h"
+#include "belfry/data/data_record.h"
 #include "belfry/towers/memory_plan.h"
 #include "belfry/towers/train_config.h"
 #include "belfry/towers/trainer.h"
@@ -12,6 +14,8 @@ namespace belfry {
 struct SessionOptions {
   bool log_placement = false;
   bool plan_only = false;  // no group: nothing is allocated for the model
+  // What a checkpoint knows of [data], which then is not read: for evaluation. rows 0: nothing.
+  DataRecord saved{};
 };
 
 // What a config becomes: devices, data, model, group. Built from the outside in, so that whatever
@@ -40,6 +44,11 @@ class TrainSession {
   std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
   EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source,
                       bool ema);
+  void open_all(const DataRecord& saved);
+  void check_extra(const Dataset& extra, const std::string& table) const;
+  void plan(const Shape& row, std::int64_t classes, Variables variables);
+  void check_passes(const Shape& row, std::int64_t classes) const;
+  std::string smaller() const;
 
   TrainConfig config_;
   std::unique_ptr<Context> context_;
@@ -48,6 +57,9 @@ class TrainSession {
   MemoryPlan plan_;
   std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
 };
+
+// That a config has no table [test], where one is needed.
+ConfigError no_test();
 
 // Cross-entropy and the figure "accuracy" of a Classifier on fields `field` and "label". Label
 // smoothing is for training: evaluation measures without.

@@ -20,7 +20,6 @@ class Tower {
         Transport& transport);
   ~Tower() { drain(); }  // what is queued uses memory of the group
   Tower(const Tower&) = delete;
-  Tower& operator=(const Tower&) = delete;
 
   void update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out);
   // Gradients without averaging: the mean over this tower's units, absent ones undefined.
@@ -82,7 +81,9 @@ class Tower {
   };
   Rows rows_of(const Work& work) const;
   void fold(const UpdateInput& in, const Work& work);
+  UpdateArgs update_args(const Work& work);
   void apply(const Work& work);
+  void scale_rates();
   void sum_parts();
   void reach_verdict(const SegmentStats* stats);
   void fill_scalars();
@@ -102,7 +103,6 @@ class Tower {
   UpdateTables tables_;
   Outcome outcome_;
   Recorder recorder_;
-  // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
   bool buckets_open_ = false;     // completing variables may release buckets

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "belfry/allreduce/mover.h"
+#include "belfry/core/key_error.h"
 #include "belfry/core/plugin_choice.h"
 #include "belfry/core/units.h"
 #include "belfry/device/tower_list.h"
@@ -167,6 +168,31 @@ bool repeats_rows(DatasetFactory& extra, DatasetFactory& data) {
   return !apart && mine.first < theirs.end && theirs.first < mine.end;
 }
 
+// What `table` does not take from [data]: a range of rows is one of the file it was written for,
+// and files named by keys that [data] does not use are others altogether.
+std::vector<std::string> not_taken(const Document& document, const std::string& table,
+                                   const Schema& keys) {
+  std::vector<std::string> out;
+  if (names_other_files(document, table, keys)) out = kRange;
+  const auto path = [](const Key& k) { return k.options.path; };
+  const bool others = std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
+    return path(k) && document.has_key(table, k.name) && !document.has_key("data", k.name);
+  });
+  for (const Key& k : keys.keys())
+    if (others && path(k)) out.push_back(k.name);
+  return out;
+}
+
+// Keys of [data] that change training images, for the kinds that have some.
+void bind_augment(Document& document, const Registry& registry, TrainConfig& c) {
+  Schema keys;
+  c.loader.augment.declare(keys);
+  if (c.data.factory->images()) return document.bind("data", keys);
+  for (const auto& [name, entry] : registry.table<DatasetEntry>())
+    for (const Key& k : keys.keys())
+      if (entry.make()->images()) document.note_owner("data", k.name, "data set", name);
+}
+
 void collect_files(const Schema& keys, DataSource& source) {
   source.files.clear();
   for (const Key& key : keys.keys()) {
@@ -178,12 +204,12 @@ void collect_files(const Schema& keys, DataSource& source) {
   }
 }
 
-// Reads `table`; `range`: also first and count.
+// Reads `table` but for the keys `without`.
 void bind_source(Document& document, const std::string& table, DataSource& source,
-                 bool range = true) {
+                 const std::vector<std::string>& without = {}) {
   Schema keys;
   source.factory->declare(keys);
-  document.bind(table, range ? keys : only(keys, kRange, false));
+  document.bind(table, without.empty() ? keys : only(keys, without, false));
   collect_files(keys, source);
   const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(),
                                     [](const Key& k) { return k.name == "ignore"; });
@@ -208,9 +234,7 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   if (!out.factory) return std::nullopt;
   Schema keys;
   out.factory->declare(keys);
-  // A range of rows is one of the file it was written for.
-  if (out.name == data_name)
-    bind_source(document, "data", out, !names_other_files(document, table, keys));
+  if (out.name == data_name) bind_source(document, "data", out, not_taken(document, table, keys));
   bind_source(document, table, out);
   out.repeats =
       out.name == data.name && data.factory != nullptr && repeats_rows(*out.factory, *data.factory);
@@ -273,6 +297,29 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
 
 }  // namespace
 
+bool DataSource::has_key(const std::string& key) const {
+  Schema keys;
+  factory->declare(keys);
+  return std::any_of(keys.keys().begin(), keys.keys().end(),
+                     [&](const Key& k) { return k.name == key; });
+}
+
+void TrainConfig::at_place(const std::string& table, const std::function<void()>& f) const {
+  const auto placed = [&](const std::string& key, const ErrorText& text) {
+    if (!document || !text.file.empty()) return text;
+    const bool inherited = !document->has_key(table, key) && document->has_key("data", key) &&
+                           (table == "test" || table == "validation");
+    return document->placed(inherited ? "data" : table, key, text);
+  };
+  try {
+    f();
+  } catch (const KeyError& error) {
+    throw ConfigError(placed(error.key(), error.text()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(placed("name", error.text()));
+  }
+}
+
 TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   TrainConfig c;
   bind_top(document, registry, c);
@@ -289,9 +336,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   c.data.factory = choose_plugin<DatasetEntry>(document, registry, "data", "data set", "");
   if (c.data.factory) {
     bind_source(document, "data", c.data);
-    Schema augment;
-    c.loader.augment.declare(augment);
-    document.bind("data", augment);
+    bind_augment(document, registry, c);
   }
   c.validation = extra_source(document, registry, "validation", c.data);
   c.test = extra_source(document, registry, "test", c.data);
@@ -302,6 +347,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   c.base = std::filesystem::path(document.file()).parent_path().string();
   c.effective = document.dump();
   c.described = document.describe();
+  c.document = std::make_shared<const Document>(std::move(document));
   return c;
 }
 

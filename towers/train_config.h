@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct DataSource {
   std::vector<std::string> files;  // what it reads, as the config says
   std::int64_t ignore = kNoLabel;  // label that does not count
   bool repeats = false;            // takes rows of [data]
+
+  bool has_key(const std::string& key) const;  // whether its kind knows it: for advice
 };
 
 // A training run as its config file says. load() checks everything that can be known without
@@ -50,6 +53,11 @@ struct TrainConfig {
   std::string base;       // the config file's folder: data paths are relative to it
   std::string effective;  // the whole config with all defaults, as TOML
   std::string described;  // the same with types, ranges and help
+  std::shared_ptr<const Document> document;  // for the places of keys
+
+  // Runs `f`. A ConfigError without a place gets one: that of the key it names in `table`, or where
+  // it is taken from, else that of the table's name.
+  void at_place(const std::string& table, const std::function<void()>& f) const;
 
   static TrainConfig load(Document document, const Registry& registry);
 };

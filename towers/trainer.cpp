@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
@@ -34,17 +35,29 @@ void abort_hooks(TrainRun& run) noexcept {
   for (const auto& hook : run.hooks) hook->on_abort(run);
 }
 
-// A position saved with another batch size, moved back to where a batch starts: no row is lost.
-std::int64_t batch_start(const Loader& loader, std::int64_t position) {
-  const std::int64_t inside = position % loader.dataset().rows();
-  return position - inside % loader.options().batch;
+// Where to go on. A position saved with another batch size is moved back to where a batch starts:
+// no row is lost. With another number of rows the epoch under way begins anew: its order is gone.
+std::int64_t start_position(const TrainRun& run, const RunState& saved) {
+  const std::int64_t rows = run.loader.dataset().rows();
+  if (saved.data.rows > 0 && saved.data.rows != rows) {
+    const std::int64_t inside = saved.position % saved.data.rows;
+    if (inside > 0)
+      run.log().warn("the data set has changed: its epoch {} begins anew, {} of it were trained",
+                     saved.position / saved.data.rows + 1, count_text(inside, "row"));
+    return saved.position / saved.data.rows * rows;
+  }
+  const std::int64_t again = saved.position % rows % run.loader.options().batch;
+  if (again > 0) run.log().warn("{} of this epoch are trained again", count_text(again, "row"));
+  return saved.position - again;
 }
 
 void log_layout(const TrainRun& run, const Manifest& saved, const std::string& path) {
   const std::int64_t towers = run.group.context().towers(), batch = run.loader.options().batch;
   const std::string before = std::to_string(saved.run.batch), now = std::to_string(batch);
-  run.log().info("resumed from {} at update {}, {} rows", path, saved.clocks.attempts,
-                 saved.run.rows);
+  run.log().info("resumed from {} at update {}, {}", path, saved.clocks.attempts,
+                 count_text(saved.run.rows, "row"));
+  for (const std::string& change : data_changes(saved.run.data, record_of(run.loader.dataset())))
+    run.log().warn("the data set is not that of the checkpoint: {}", change);
   if (saved.run.batch == batch) {
     if (saved.towers != towers)
       run.log().info("towers {} -> {}, global batch {} (unchanged)", saved.towers, towers, batch);
@@ -64,17 +77,6 @@ void log_layout(const TrainRun& run, const Manifest& saved, const std::string& p
   if (saved.seed != run.group.context().seed())
     run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed,
                    run.group.context().seed());
-}
-
-// Two runs must not mix in one folder: it is empty, or `resumed`, a checkpoint's path, is in it.
-void refuse_other_run(const std::string& output, const std::string& resumed) {
-  if (output.empty() || found_checkpoints(output).empty()) return;
-  std::error_code status;
-  const fs::path from = fs::canonical(resumed, status);
-  if (!resumed.empty() && !status && fs::equivalent(from.parent_path(), output, status)) return;
-  throw ConfigError(ErrorText{.what = "the output folder already holds a run",
-                              .found = "checkpoints in '" + output + "'",
-                              .fix = "continue it with --resume, or use another folder"});
 }
 
 }  // namespace
@@ -154,9 +156,7 @@ std::string Trainer::checkpoint_to_resume(const Log& log) const {
 
 void Trainer::resume(TrainRun& run, const std::string& path) {
   const Manifest saved = Checkpoint(path, group_).load({.partial = options_.partial});
-  const std::int64_t start = batch_start(loader_, saved.run.position);
-  if (start != saved.run.position)
-    run.log().warn("{} rows of this epoch are trained again", saved.run.position - start);
+  const std::int64_t start = start_position(run, saved.run);
   const std::int64_t end = loader_.options().epochs * loader_.dataset().rows();
   loader_.seek(std::min(start, end));  // fewer epochs than were trained: nothing is left to do
   run.resumed = true;

@@ -81,7 +81,7 @@ BenchRun::BenchRun(const Registry& registry, const BenchSetup& setup) : setup_(s
   const std::int64_t classes = loader_->dataset().classes();
   require_memory(
       plan_memory(*model->build(row, classes), momentum({}), setup.towers, Variables::shared),
-      available_memory());
+      available_memory(), setup.towers > 1 ? "use fewer towers" : "use a smaller model");
   group_ = std::make_unique<TowerGroupBase>(
       *context_, momentum({.lr = 0.01, .momentum = 0.9}),
       [model, row, classes] { return model->build(row, classes); });

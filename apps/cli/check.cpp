@@ -4,6 +4,9 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
+#include "belfry/data/byte_file.h"
+#include "belfry/towers/checkpoint/checkpoint.h"
+#include "belfry/towers/checkpoint/folder.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -38,9 +41,40 @@ void print_shards(CliContext& context, TrainSession& session) {
                 loader.batches_per_epoch() * loader.options().epochs);
 }
 
-int check(CliContext& context, const ConfigArguments& arguments) {
-  TrainConfig config = arguments.load(context.registry);
+struct CheckArguments {
+  ConfigArguments config;
+  std::string resume;
+  bool resuming = false;
+};
+
+// The checkpoint that a run would go on from, "" for none; what a fresh run would refuse.
+std::string resumed_from(CliContext& context, const CheckArguments& arguments,
+                         const TrainConfig& config) {
+  std::string path;
+  if (arguments.resuming && config.output.empty())
+    throw ConfigError(ErrorText{.what = "--resume needs an output folder to go on in",
+                                .found = "output = \"\"",
+                                .fix = "set output in the config"});
+  if (arguments.resuming)
+    path = arguments.resume.empty()
+               ? newest_checkpoint(config.output, config.fallback, context.log)
+               : find_checkpoint(arguments.resume, config.fallback, context.log);
+  refuse_other_run(config.output, path);
+  return path;
+}
+
+void print_resume(CliContext& context, TrainSession& session, const std::string& path) {
+  const Manifest saved = read_manifest(path);
+  for (const std::string& change : data_changes(saved.run.data, record_of(session.data())))
+    context.log.warn("the data set is not that of the checkpoint: {}", change);
+  context.print("would go on from {} at update {}, {}\n", path, saved.clocks.attempts,
+                count_text(saved.run.rows, "row"));
+}
+
+int check(CliContext& context, const CheckArguments& arguments) {
+  TrainConfig config = arguments.config.load(context.registry);
   require_output_folder(config.output);
+  const std::string resumed = resumed_from(context, arguments, config);
   TrainSession session(std::move(config), context.log, {.plan_only = true});
   const MemoryPlan& plan = session.plan();
   context.print("{}\n", session.context().describe());
@@ -49,7 +83,8 @@ int check(CliContext& context, const ConfigArguments& arguments) {
   context.print("model {}: {:.0f} parameters\n", session.config().model_name, plan.parameters);
   print_memory(context, plan);
   print_shards(context, session);
-  context.print("{}: ok\n", arguments.path);
+  if (!resumed.empty()) print_resume(context, session, resumed);
+  context.print("{}: ok\n", arguments.config.path);
   return kExitOk;
 }
 
@@ -58,9 +93,19 @@ int check(CliContext& context, const ConfigArguments& arguments) {
 void add_check(CLI::App& app, CliContext& context, int& code) {
   CLI::App* const command =
       app.add_subcommand("check", "check a config and its data, print the plan, train nothing");
-  const auto arguments = std::make_shared<ConfigArguments>();
-  arguments->declare(*command);
-  command->callback([&context, &code, arguments] { code = check(context, *arguments); });
+  const auto arguments = std::make_shared<CheckArguments>();
+  arguments->config.declare(*command);
+  CLI::Option* const resume =
+      command
+          ->add_option("--resume", arguments->resume,
+                       "as train --resume would go on; without it a folder that holds a run is a "
+                       "fault")
+          ->expected(0, 1)
+          ->type_name("[PATH]");
+  command->callback([&context, &code, arguments, resume] {
+    arguments->resuming = resume->count() > 0;
+    code = check(context, *arguments);
+  });
 }
 
 }  // namespace belfry

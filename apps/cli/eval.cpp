@@ -9,6 +9,7 @@
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
 #include "belfry/apps/cli/sample_internal.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
 #include "belfry/towers/loss_text.h"
@@ -113,17 +114,17 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
   if (arguments.sample.wanted())
     return sample(outer, std::move(config), where, arguments.ema, arguments.sample);
   const bool fallback = config.fallback;
-  TrainSession session(std::move(config), context.log);
-  session.test_data();
-  if (matrix.wanted()) Confusion::require(session.data());
+  if (!config.test) throw no_test();
   const std::string path = find_checkpoint(where, fallback, context.log);
+  TrainSession session(std::move(config), context.log, {.saved = read_manifest(path).run.data});
+  if (matrix.wanted()) Confusion::require(session.data());
   const Manifest saved =
       Checkpoint(path, session.group()).load({.optimizer = false, .ema = arguments.ema});
   const EvalReport report = session.evaluate_test(arguments.ema);
   std::string text = fmt::format("{} at update {}: {}", path, saved.clocks.update,
                                  loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
-  context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
+  context.print("{} ({}, {:.1f} s)\n", text, count_text(report.rows, "row"), report.seconds);
   if (!file.wanted() && !matrix.wanted()) return kExitOk;
   const RowResults results = results_of_rows(session, arguments.ema, matrix.wanted());
   file.write(results.predictions, outer.io);

@@ -7,6 +7,7 @@
 #include "belfry/apps/cli/commands_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/core/formats/safetensors.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
 
@@ -38,7 +39,8 @@ safetensors::Reader open_tensors(const std::string& path) {
 
 void print_tensors(CliContext& context, const std::string& path) {
   const safetensors::Reader reader = open_tensors(path);
-  context.print("{}: {} tensors\n", path, reader.entries().size());
+  context.print("{}: {}\n", path,
+                count_text(static_cast<std::int64_t>(reader.entries().size()), "tensor"));
   for (const safetensors::Entry& e : reader.entries())
     context.print("  {:<32} {:<5} {:<20} {}\n", e.name, e.dtype, safetensors::shape_text(e.shape),
                   norm_text(reader, e));
@@ -46,10 +48,12 @@ void print_tensors(CliContext& context, const std::string& path) {
 
 void print_manifest(CliContext& context, const std::string& path, const Manifest& m) {
   context.print("{}: format {}, all checksums right\n", path, m.format);
-  context.print("  update {}, {} rows trained, position {} rows, optimizer {}, seed {}\n",
-                m.clocks.update, m.clocks.rows, m.run.position, m.rule, m.seed);
-  context.print("  written by {} towers x {} threads, global batch {}\n", m.towers,
-                m.threads_per_tower, m.run.batch);
+  context.print("  update {}, {} trained, position {}, optimizer {}, seed {}\n", m.clocks.update,
+                count_text(m.clocks.rows, "row"), count_text(m.run.position, "row"), m.rule,
+                m.seed);
+  context.print("  written by {} x {}, global batch {}\n", count_text(m.towers, "tower"),
+                count_text(m.threads_per_tower, "thread"), m.run.batch);
+  if (m.run.data.rows > 0) context.print("  data {}\n", recorded_data(m.run.data)->describe());
   for (const auto& [name, version] : m.versions) context.print("  {} {}\n", name, version);
   for (const auto& [hook, state] : m.run.hooks)
     for (const auto& [key, value] : state) context.print("  {}.{} = {}\n", hook, key, value);

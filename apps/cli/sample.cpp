@@ -150,13 +150,19 @@ int sample(CliContext& context, TrainConfig config, const std::string& checkpoin
   config.threads_per_tower = 1;
   config.precision = "f32";
   config.transport = "auto";
-  const bool fallback = config.fallback;
-  TrainSession session(std::move(config), aside.log);
+  const std::string path = find_checkpoint(checkpoint, config.fallback, aside.log);
+  config.test.reset();
+  config.validation.reset();
+  TrainSession session(std::move(config), aside.log, {.saved = read_manifest(path).run.data});
   if (session.data().label_unit().empty())
     throw ConfigError(ErrorText{.what = "--sample needs a model of text or tokens",
                                 .found = session.data().describe(),
                                 .expected = "data whose label is the next byte or token"});
-  const std::string path = find_checkpoint(checkpoint, fallback, aside.log);
+  if (const std::int64_t classes = session.data().classes(); arguments.top_k > classes)
+    throw ConfigError(
+        ErrorText{.what = "--top-k is more than there are to draw from",
+                  .found = std::to_string(arguments.top_k),
+                  .expected = "at most " + std::to_string(classes) + ", or 0 for all"});
   Checkpoint(path, session.group()).load({.optimizer = false, .ema = ema});
   generate(session, ema, arguments, context.io);
   return kExitOk;

@@ -35,7 +35,7 @@ void print_test(CliContext& context, TrainSession& session, bool ema) {
   std::string text = fmt::format("test{}: {}", ema ? " (ema)" : "",
                                  loss_text(report.loss, session.data().label_unit()));
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
-  context.print("{} ({} rows, {:.1f} s)\n", text, report.rows, report.seconds);
+  context.print("{} ({}, {:.1f} s)\n", text, count_text(report.rows, "row"), report.seconds);
 }
 
 // Flags that would silently do nothing.

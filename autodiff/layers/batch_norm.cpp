@@ -23,6 +23,9 @@ class BatchNormFactory : public LayerFactory {
                         "[rows, columns, channels] or [values]");
     return in.row;
   }
+  std::int64_t rows_needed(const LayerInput& in) const override {
+    return in.row.size() == in.row[-1] ? 2 : 1;
+  }
   std::unique_ptr<Layer> build(Module& parent, const std::string& name,
                                const LayerInput& in) const override {
     return std::make_unique<LayerOf<BatchNorm>>(parent, name, in.row[-1],

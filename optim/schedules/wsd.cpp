@@ -24,6 +24,19 @@ class WsdSchedule : public Schedule {
     schema.rule([this] { return positive_period_fault("stable", stable); });
     schema.rule([this] { return positive_period_fault("decay", decay); });
   }
+  std::string warmup_fault(const Period& warmup, const Clock& clock) const override {
+    if (stable.empty()) return "";  // another fault
+    const Period kept = Period::parse(stable, "stable");
+    const auto updates = [&](const Period& p) {
+      return p.to_updates(clock.rows_per_epoch, clock.batch);
+    };
+    const bool shorter = kept.unit == warmup.unit
+                             ? kept.value < warmup.value
+                             : clock.rows_per_epoch > 0 && updates(kept) < updates(warmup);
+    return shorter ? "stable = \"" + stable + "\" ends before the warm-up of \"" +
+                         to_string(warmup) + "\" that it includes"
+                   : "";
+  }
   double factor(std::int64_t k, const Clock& clock) const override {
     const auto updates = [&](const std::string& text, const char* key) {
       return Period::parse(text, key).to_updates(clock.rows_per_epoch, clock.batch);

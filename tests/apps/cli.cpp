@@ -57,7 +57,7 @@ TEST_CASE("train, eval, inspect and check work on one config") {
                               Contains("velocity/head.bias") && Contains("optimizer momentum"));
   CHECK_THAT(run_cli({"inspect", f.out() + "/step_120/model.safetensors"}).out,
              Contains("4 tensors"));
-  const CliResult check = run_cli({"check", f.path()});
+  const CliResult check = run_cli({"check", f.path(), "--resume"});
   CHECK(check.code == 0);
   CHECK_THAT(check.out, Contains("global batch 16: shards 8 8") &&
                             Contains("last batch of an epoch 12: shards 6 6") &&

@@ -58,8 +58,8 @@ TEST_CASE("the memory plan counts parameters, state, gradients, mean and ema") {
   CHECK(many.total() == 4 * 33 * (4 + 1 + 1 + 4 + 4 + 1));  // received, too
   const MemoryPlan strict = plan_memory(*module, sgd({.lr = 0.1}).strict(8), 2, Variables::shared);
   CHECK(strict.total() == 4 * 33 * (1 + 2 * 3 + 1));  // 4 leaves a tower: 3 sums at most
-  require_memory(many, many.total());
-  CHECK_THROWS_AS(require_memory(many, many.total() - 1), ConfigError);
+  require_memory(many, many.total(), "");
+  CHECK_THROWS_AS(require_memory(many, many.total() - 1, ""), ConfigError);
   CHECK(available_memory() > 1 << 20);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("classes without rows are a warning; other files do not inherit a rang
   const CliResult gaps = run_cli({"check", f.path(), "--set", "data.file=gap.csv"});
   CHECK(gaps.code == 0);
   CHECK_THAT(gaps.err, Contains("warning: classes 3..6 have no rows; largest label 7 at ") &&
-                           Contains("gap.csv:2; set data.classes"));
+                           Contains("gap.csv:2; set `classes`"));
   const CliResult ranges = run_cli({"check", f.path(), "--set", "data.first=40", "--set",
                                     "data.classes=8", "--set", "epochs=1"});
   CAPTURE(ranges.err);

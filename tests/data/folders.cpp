@@ -150,10 +150,16 @@ TEST_CASE("images: what is wrong with a folder is said when it is opened") {
   CHECK_THROWS_AS(folders(dir.path("two"), {.channels = 2}), ConfigError);
   CHECK_THROWS_AS(folders(dir.path("two"), {.names = {"a", "a"}}), ConfigError);
   CHECK_THROWS_AS(folders(dir.path("two"), {.mean = {1, 2}}), ConfigError);
-  const auto set = folders(dir.path("two"));
-  CHECK_THAT(data_error([&] { read_all(*set); }),
-             Contains("b.png: the image has another size than the first: found 2 x 2, expected "
-                      "2 x 3; give the data a `size`"));
+  CHECK_THAT(bad("two"), Contains("b.png: the image has another size than the first: found 2 x 2, "
+                                  "expected 2 x 3; give the data a `size`"));
+  put(dir, "two/b/a.png", kColours);
+  const auto set = folders(dir.path("two"), {.size = {2, 3}});
+  CHECK(set->rows() == 3);
+  put(dir, "later/a/a.png", kColours);
+  put(dir, "later/b/b.png", kColours);
+  const auto later = folders(dir.path("later"));
+  put(dir, "later/b/b.png", kGreys);  // exchanged after it was opened
+  CHECK_THAT(data_error([&] { read_all(*later); }), Contains("another size than the first"));
 }
 
 TEST_CASE("images: a damaged, cut or foreign file is a DataError that names it, every byte") {

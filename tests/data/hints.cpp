@@ -29,7 +29,7 @@ TEST_CASE("labels too large to be classes are refused unless classes says so") {
   const std::string file = dir.write("t.csv", "x,y\n1,0\n2,2000000\n3,1\n");
   CHECK_THAT(data_error([&] { csv(file); }), Contains("t.csv:3: ") &&
                                                  Contains("label 2000000 in row 1") &&
-                                                 Contains("set data.classes if that is meant"));
+                                                 Contains("set `classes` if that is meant"));
   CHECK(csv(file, {.labels = {.classes = 2000001}})->classes() == 2000001);
 }
 
@@ -41,10 +41,10 @@ TEST_CASE("classes without rows are named, with the place of the largest label")
   const std::string at = dir.path("t.csv");
   CHECK(warning("1,0\n1,1\n1,2\n").empty());
   CHECK(warning("1,0\n1,1\n1,2\n1,7\n") == "classes 3..6 have no rows; largest label 7 at " + at +
-                                               ":4; set data.classes if that is "
+                                               ":4; set `classes` if that is "
                                                "meant");
   CHECK(warning("1,0\n1,4\n1,1\n1,2\n") ==
-        "class 3 has no rows; largest label 4 at " + at + ":2; set data.classes if that is meant");
+        "class 3 has no rows; largest label 4 at " + at + ":2; set `classes` if that is meant");
   CHECK(warning("1,1\n1,2\n1,3\n") ==
         at + ": class 0 has no rows; labels look like 1..3, they should start at 0");
   CHECK(warning("1,0\n1,7\n", {.classes = 8}).empty());
@@ -56,5 +56,5 @@ TEST_CASE("classes without rows are named, with the place of the largest label")
   dir.write("l", idx_labels(2, std::string("\x00\x02", 2)));
   CHECK(idx(dir.path("i"), dir.path("l"))->warning() ==
         "class 1 has no rows; largest label 2 at " + dir.path("l") +
-            " row 1; set data.classes if that is meant");
+            " row 1; set `classes` if that is meant");
 }

@@ -205,7 +205,8 @@ TEST_CASE("npy: files that are refused, with what to do") {
   CHECK_THAT(bad(array<float>("<f4", {2}, {1, 2, 3})), Contains("bytes follow the last value"));
   CHECK_THAT(bad(array<float>("<f4", {2, 1}, {1, std::nanf("")})), Contains("NaN in row 1"));
   CHECK_THAT(bad(array<double>("<f8", {2, 1}, {1e300, 1})), Contains("in row 0"));
-  CHECK_THAT(bad("PK\3\4 not an array"), Contains("not an npy file"));
+  CHECK_THAT(bad("PK\3\4 not an array"),
+             Contains("found an npz archive; name it by `file` instead of `x` and `y`"));
   CHECK_THAT(bad(""), Contains("the file is empty"));
   CHECK_THAT(bad("\x93NUMPY\x07"),
              Contains("the npy header is cut: found 7 bytes, expected at least 10"));
@@ -214,7 +215,8 @@ TEST_CASE("npy: files that are refused, with what to do") {
   CHECK_THAT(bad(array<float>("<f4", {2, 3}, std::vector<float>(6)), {.shape = {4}}),
              Contains("`shape` does not fit"));
   CHECK_THAT(data_error([&] { npy(dir.path("none.npy"), y); }), Contains("does not exist"));
-  CHECK_THAT(data_error([&] { npz(dir.path("y.npy")); }), Contains("not a zip archive"));
+  CHECK_THAT(data_error([&] { npz(dir.path("y.npy")); }),
+             Contains("found a single npy array; name it by `x` and `y` instead of `file`"));
 }
 
 TEST_CASE("npy: versions 2 and 3, gzip, either quotes and Python 2's integers are read") {

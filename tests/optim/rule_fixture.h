@@ -3,11 +3,11 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/core/philox.h"
 #include "belfry/device/cpu/cpu_device.h"
+#include "belfry/optim/layerwise.kernel.h"
 #include "belfry/optim/rule.h"
 
 namespace belfry::test {
@@ -55,8 +55,7 @@ struct RuleRun {
     std::vector<std::size_t> ends = cuts;
     ends.push_back(param.size());
     std::vector<SegmentRef> segments;
-    std::size_t begin = 0;
-    for (const std::size_t end : ends) {
+    for (std::size_t begin = 0; const std::size_t end : ends) {
       segments.push_back({begin, static_cast<unsigned>(end - begin), 0});
       begin = end;
     }
@@ -69,6 +68,12 @@ struct RuleRun {
                     .scalars = &scalars,
                     .variables = 1};
     for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
+    std::vector<SegmentNorms> norms(segments.size());
+    const SegmentRange range{0, static_cast<unsigned>(segments.size())};
+    if (rule.layerwise()) {
+      rule.measure(device->main(), args, norms.data());
+      launch_rows(device->main(), 1, ScaleRates{norms.data(), norms.size(), &range, &scalars});
+    }
     rule.update(device->main(), args);
     device->synchronize();
   }
@@ -84,12 +89,21 @@ struct ReferenceRun {
         param(initial.begin(), initial.end()),
         state(initial.size() * rule.state_names().size(), 0.0) {}
 
-  void update(const std::vector<float>& grad, const UpdateScalars& scalars,
+  void update(const std::vector<float>& grad, UpdateScalars scalars,
               const std::vector<float>& square = {}) {
     const std::size_t states = rule.state_names().size();
+    const auto at = [&](std::size_t i) { return state.data() + i * states; };
+    if (rule.layerwise()) {
+      double direction = 0, norm = 0;
+      for (std::size_t i = 0; i < param.size(); ++i) {
+        const double u = rule.reference_direction(param[i], grad[i], at(i), scalars);
+        direction += u * u;
+        norm += param[i] * param[i];
+      }
+      if (direction > 0 && norm > 0) scalars.lr *= static_cast<float>(std::sqrt(norm / direction));
+    }
     for (std::size_t i = 0; i < param.size(); ++i)
-      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0,
-                     state.data() + i * states, scalars);
+      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0, at(i), scalars);
   }
 };
 

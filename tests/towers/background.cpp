@@ -244,7 +244,7 @@ TEST_CASE("replicas: a bit that flips is found within n updates: variable, tower
     }
     CAPTURE(text, update, bad);
     CHECK(update == 10);  // update 11 was not begun
-    CHECK_THAT(text, Contains("the replicas' parameters differ, first in variable " +
+    CHECK_THAT(text, Contains("the replicas differ, first in variable " +
                               group.replica(0).variables()[2]->name()) &&
                          Contains("update 10") && Contains("tower " + std::to_string(bad)));
     CHECK_THROWS_AS(group.step(batch, classify), CommError);  // to be destroyed

@@ -261,6 +261,26 @@ TEST_CASE("a unit without loss weight contributes nothing to running statistics"
                    0.1 * moments_of(half, c).mean) <= 1e-7);
 }
 
+TEST_CASE("replicas: a state that differs on one tower is found by the next comparison") {
+  GroupOptions options = Setup::options(Variables::replicated);
+  options.check_replicas = 2;
+  Context context({.towers = "cpu:3", .seed = 4, .threads_per_tower = 1});
+  TowerGroupBase group(context, momentum({.lr = 0.1}), norm_net(), options);
+  const Batch batch = batch_of(context, 30);
+  for (int i = 0; i < 3; ++i) group.step(batch, classify_normed);  // one comparison, without fault
+  const Tensor variance = group.replica(1).states()[1]->variance();
+  static_cast<float*>(variance.raw())[6] += 1;
+  group.step(batch, classify_normed);
+  std::string text;
+  try {
+    group.step(batch, classify_normed);
+  } catch (const DeviceError& error) {
+    text = error.what();
+  }
+  CHECK_THAT(text, Contains("the replicas differ, first in state bn1.running_var: found other "
+                            "values on tower 1, expected the same bits on every tower"));
+}
+
 TEST_CASE("checkpoints: a state that is missing or of another shape is named") {
   TestFolder folder;
   {

@@ -302,10 +302,13 @@ Manifest Checkpoint::load(const LoadOptions& options) {
   matching.take(path + "/" + kOptimizerFile, false);
   const std::vector<std::string>& differences = matching.differences();
   if (!differences.empty() && !options.partial)
-    throw CheckpointError(
-        ErrorText{.what = "the checkpoint does not fit: " + joined(differences),
-                  .fix = "use the model and optimizer it was saved with, or ask for a partial load",
-                  .file = path_});
+    throw CheckpointError(ErrorText{
+        .what = "the checkpoint does not fit: " + joined(differences),
+        .fix = options.optimizer ? "use the model and optimizer it was saved with, or ask for a "
+                                   "partial load (--partial)"
+                                 : "use the model it was saved with: its manifest.json holds the "
+                                   "config",
+        .file = path_});
   for (const std::string& line : differences)
     group_.context().logger().warn("partial load: {}", line);
   // The clocks first: they may still be refused, and then nothing may have changed.

@@ -200,6 +200,16 @@ void leave_checkpoints(const std::string& folder, std::int64_t update, const Log
         .what = "cannot flush the folder", .found = std::strerror(errno), .file = folder});
 }
 
+void refuse_other_run(const std::string& output, const std::string& resumed) {
+  if (output.empty() || found_checkpoints(output).empty()) return;
+  std::error_code status;
+  const fs::path from = fs::canonical(resumed, status);
+  if (!resumed.empty() && !status && fs::equivalent(from.parent_path(), output, status)) return;
+  throw ConfigError(ErrorText{.what = "the output folder already holds a run",
+                              .found = "checkpoints in '" + output + "'",
+                              .fix = "continue it with --resume, or use another folder"});
+}
+
 void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files) {
   std::vector<std::string> names;
   std::error_code status;

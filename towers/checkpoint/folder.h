@@ -49,6 +49,10 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_
 void leave_checkpoints(const std::string& folder, std::int64_t update, const Log& log,
                        FileOps& files = system_files());
 
+// Two runs must not mix in one folder: it is empty, or `resumed`, a checkpoint's path, is in it;
+// else ConfigError.
+void refuse_other_run(const std::string& output, const std::string& resumed);
+
 // Removes what killed saves left, `*.tmp-*`, and takes back a folder that one had moved aside. Call
 // it under the folder's lock.
 void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files = system_files());

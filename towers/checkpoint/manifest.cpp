@@ -3,7 +3,9 @@
 
 #include <dnnl_version.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -75,6 +77,56 @@ GroupClocks clocks_from(const Json& json, const std::string& path) {
   return out;
 }
 
+Json data_json(const DataRecord& d) {
+  Json fields = Json::array();
+  for (const Field& f : d.fields)
+    fields.push_back(
+        {{"name", f.name}, {"shape", f.shape.extents()}, {"type", std::string(name_of(f.dtype))}});
+  Json figures = Json::object();
+  for (const auto& [name, values] : d.figures) {
+    Json list = Json::array();
+    for (const double v : values) list.push_back(number(v));
+    figures[name] = list;
+  }
+  return {{"rows", d.rows},
+          {"classes", d.classes},
+          {"fields", fields},
+          {"class_names", d.class_names},
+          {"label_unit", d.label_unit},
+          {"figures", figures}};
+}
+
+Field field_from(const Json& json, const std::string& path) {
+  Field out{.name = json.at("name").get<std::string>()};
+  const auto type = json.at("type").get<std::string>();
+  const DType known[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8};
+  const auto* const found =
+      std::find_if(std::begin(known), std::end(known), [&](DType t) { return name_of(t) == type; });
+  if (found == std::end(known)) damaged("type '" + type + "' of data", path);
+  out.dtype = *found;
+  const auto extents = json.at("shape").get<std::vector<std::int64_t>>();
+  const auto small = [](std::int64_t e) { return e >= 1 && e <= (std::int64_t{1} << 31); };
+  double size = 1;
+  for (const std::int64_t e : extents) size *= static_cast<double>(e);
+  if (extents.size() >= static_cast<std::size_t>(Shape::kMaxRank) || size > 0x1p40 ||
+      !std::all_of(extents.begin(), extents.end(), small))
+    damaged("shape " + json.at("shape").dump() + " of data", path);
+  out.shape = Shape(extents);
+  return out;
+}
+
+DataRecord data_from(const Json& json, const std::string& path) {
+  DataRecord out;
+  out.rows = count(json, "rows", path);
+  out.classes = count(json, "classes", path);
+  for (const Json& f : json.at("fields")) out.fields.push_back(field_from(f, path));
+  out.class_names = json.at("class_names").get<std::vector<std::string>>();
+  out.label_unit = json.at("label_unit").get<std::string>();
+  for (const auto& [name, values] : json.at("figures").items())
+    for (const Json& v : values) out.figures[name].push_back(to_number(v));
+  return out;
+}
+
 Json run_json(const RunState& r) {
   Json hooks = Json::object();
   for (const auto& [name, state] : r.hooks) {
@@ -83,7 +135,8 @@ Json run_json(const RunState& r) {
     hooks[name] = values;
   }
   return {{"position_rows", r.position}, {"attempts", r.attempts}, {"rows", r.rows},
-          {"batch_rows", r.batch},       {"config", r.config},     {"hooks", hooks}};
+          {"batch_rows", r.batch},       {"config", r.config},     {"hooks", hooks},
+          {"data", data_json(r.data)}};
 }
 
 RunState run_from(const Json& json, const std::string& path) {
@@ -93,6 +146,7 @@ RunState run_from(const Json& json, const std::string& path) {
   out.rows = count(json, "rows", path);
   out.batch = count(json, "batch_rows", path);
   out.config = json.at("config").get<std::string>();
+  if (json.contains("data")) out.data = data_from(json.at("data"), path);
   for (const auto& [name, values] : json.at("hooks").items())
     for (const auto& [key, value] : values.items()) out.hooks[name][key] = to_number(value);
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "belfry/data/data_record.h"
 #include "belfry/towers/group_state.h"
 #include "belfry/towers/hook.h"
 
@@ -26,6 +27,7 @@ struct RunState {
   std::int64_t batch = 0;  // rows of one update, over all towers; 0: unknown
   std::string config;      // the effective config
   std::map<std::string, HookState> hooks;
+  DataRecord data{};  // what was trained on; rows 0: unknown
 };
 
 // manifest.json: everything of a checkpoint that is not a tensor, and the files with their

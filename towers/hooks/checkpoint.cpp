@@ -72,7 +72,8 @@ class CheckpointHook : public Hook {
                  .rows = run.rows,
                  .batch = run.loader.options().batch,
                  .config = run.options.config,
-                 .hooks = {}};
+                 .hooks = {},
+                 .data = record_of(run.loader.dataset())};
     for (const auto& hook : run.hooks)
       if (HookState state = hook->state(); !state.empty())
         out.hooks[hook->name()] = std::move(state);

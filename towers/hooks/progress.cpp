@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "belfry/core/log.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/loss_text.h"
 #include "belfry/towers/trainer.h"
 
@@ -69,15 +70,16 @@ class Progress : public Hook {
     std::string text = fmt::format("validation at update {}: {}", run.result.update,
                                    loss_text(report.loss, run.loader.dataset().label_unit()));
     for (const auto& [name, value] : report.metrics) text += fmt::format(" {} {:.4f}", name, value);
-    run.put(text + fmt::format(" ({} rows, {:.1f} s)\n", report.rows, report.seconds));
+    run.put(text +
+            fmt::format(" ({}, {:.1f} s)\n", count_text(report.rows, "row"), report.seconds));
   }
   void on_end(TrainRun& run) override {
     close_line(run);
     const Throughput& t = run.result.throughput;
     const TrainTimes& rate = t.rate();
     if (!run.result.complete) run.put("stopped: " + run.result.stopped + "\n");
-    run.put(fmt::format("trained {} update{}, {} rows in {:.1f} s", t.all().updates,
-                        t.all().updates == 1 ? "" : "s", t.all().rows, t.all().seconds));
+    run.put(fmt::format("trained {}, {} in {:.1f} s", count_text(t.all().updates, "update"),
+                        count_text(t.all().rows, "row"), t.all().seconds));
     if (t.all().updates > 0)
       run.put(fmt::format(
           "; {:.0f} samples/s in total, {:.0f} per tower{}; exposed {:.1f}%, data wait {:.1f}%",

@@ -7,7 +7,7 @@
 #include "belfry/autodiff/ops/matrix/linear.h"
 #include "belfry/autodiff/ops/shape/reshape.h"
 #include "belfry/autodiff/ops/shape/slice.h"
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
 #include "belfry/towers/model.h"
 
 namespace belfry {
@@ -93,16 +93,18 @@ class GptFactory : public ModelFactory {
     o.vocabulary = at_least("vocabulary", o.vocabulary, classes, "classes in the data");
     return std::make_unique<Gpt>(o);
   }
+  std::string size_keys() const override { return "model.width, model.layers"; }
 
  private:
   static std::int64_t at_least(const char* key, std::int64_t value, std::int64_t data,
                                const char* what) {
     if (value == 0) return data;
     if (value < data)
-      throw ConfigError(
-          ErrorText{.what = "model.gpt: " + std::string(key) + " is too small",
-                    .found = std::to_string(value),
-                    .expected = "at least " + std::to_string(data) + ", the " + what});
+      throw KeyError(key,
+                     ErrorText{.what = "model." + std::string(key) + " is too small",
+                               .found = std::to_string(value),
+                               .expected = "at least " + std::to_string(data) + ", the " + what,
+                               .fix = "raise it, or leave it out to take the data's"});
     return value;
   }
   GptOptions options_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include "belfry/autodiff/layer.h"
 #include "belfry/core/document.h"
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
 #include "belfry/core/plugin_choice.h"
 #include "belfry/towers/model.h"
 
@@ -54,14 +56,23 @@ class LayersFactory : public ModelFactory {
   void read(Document& document, const Registry& registry) override;
   std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
     if (!input_.empty() && Shape(input_).extents() != image.extents())
-      throw ConfigError(ErrorText{.what = "the data has not the shape that model.input says",
-                                  .found = image.text(),
-                                  .expected = Shape(input_).text()});
+      throw KeyError("input", ErrorText{.what = "the data has not the shape that model.input says",
+                                        .found = image.text(),
+                                        .expected = Shape(input_).text(),
+                                        .fix = "correct model.input or leave it out"});
     if (items_.empty())
       throw ConfigError(ErrorText{.what = "model 'layers' has no list of layers",
                                   .expected = "one from a config's [model] layers"});
     return std::make_unique<LayerList>(items_, inputs(image, classes));
   }
+  std::int64_t rows_needed(const Shape& image, std::int64_t classes) const override {
+    const std::vector<LayerInput> in = inputs(image, classes);
+    std::int64_t most = 1;
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      most = std::max(most, items_[i].factory->rows_needed(in[i]));
+    return most;
+  }
+  std::string size_keys() const override { return "the layers' `out`"; }
 
  private:
   std::vector<LayerInput> inputs(const Shape& image, std::int64_t classes) const;

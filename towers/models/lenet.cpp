@@ -51,11 +51,10 @@ class LeNetFactory : public ModelFactory {
   }
   std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
     if (image.rank() != 3 || image[0] < 16 || image[1] < 16)
-      throw ConfigError(
-          ErrorText{.what = "model 'lenet' cannot take these images",
-                    .found = image.text(),
-                    .expected = "[rows, columns, channels] of at least 16 x 16",
-                    .fix = "use model 'mlp' or 'softmax', or give the data a 'shape'"});
+      throw ConfigError(ErrorText{.what = "model 'lenet' cannot take these images",
+                                  .found = image.text(),
+                                  .expected = "[rows, columns, channels] of at least 16 x 16",
+                                  .fix = "use model 'mlp' or 'softmax'"});
     return std::make_unique<LeNet>(image, classes, dropout_);
   }
 

@@ -56,6 +56,7 @@ class MlpFactory : public ModelFactory {
   std::unique_ptr<Classifier> build(const Shape& image, std::int64_t classes) const override {
     return std::make_unique<Mlp>(options_, image, classes);
   }
+  std::string size_keys() const override { return "model.hidden"; }
 
  private:
   MlpOptions options_;

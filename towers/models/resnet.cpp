@@ -20,9 +20,14 @@ class ResNetFactory : public ModelFactory {
           ErrorText{.what = "model '" + name_ + "' cannot take these images",
                     .found = image.text(),
                     .expected = "[rows, columns, channels] of at least " + side + " x " + side,
-                    .fix = "use a model for small images, or give the data a 'shape'"});
+                    .fix = least_ > 8 ? "use a model for small images, such as 'resnet20'"
+                                      : "use model 'mlp' or 'softmax'"});
     }
     return make_(size_, image, classes);
+  }
+  // The ImageNet nets halve images five times: one pixel a row is left of the smallest ones.
+  std::int64_t rows_needed(const Shape& image, std::int64_t) const override {
+    return least_ == 32 && image[0] <= 32 && image[1] <= 32 ? 2 : 1;
   }
 
  private:

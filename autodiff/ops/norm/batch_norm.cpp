@@ -130,8 +130,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   if (values < 2)
     throw_op(kOp, "too few values to normalise in training",
              std::to_string(values) + " a channel, input " + x.shape().text(),
-             "at least 2: more rows in each part of a batch (loader.drop_last leaves out short "
-             "batches)");
+             "at least 2: leave out short batches (loader.drop_last), or use a larger batch, fewer "
+             "towers or fewer micro-batches");
   if (moments != nullptr) *moments = Tensor::empty({2, channels}, x.dtype(), x.device());
   return with_float(kOp, x, [&](auto scalar) {
     using T = decltype(scalar);

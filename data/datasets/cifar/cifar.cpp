@@ -148,7 +148,8 @@ std::shared_ptr<const Dataset> cifar(const std::vector<std::string>& files,
     const std::vector<std::uint8_t> raw = read_records(path, format);
     const std::size_t count = raw.size() / format.record();
     check_labels(
-        path, static_cast<std::int64_t>(count), {.classes = format.classes}, [&](std::int64_t r) {
+        path, static_cast<std::int64_t>(count), {.classes = format.classes, .fixed = true},
+        [&](std::int64_t r) {
           return std::int64_t{raw[static_cast<std::size_t>(r) * format.record() + format.label_at]};
         });
     append_rows(raw, format, 0, count, content);

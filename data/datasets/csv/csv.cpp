@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "belfry/core/error.h"
+#include "belfry/core/key_error.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
@@ -14,6 +14,8 @@
 
 namespace belfry {
 namespace {
+
+constexpr const char *kMean = "standardize.mean", *kDeviation = "standardize.deviation";
 
 // What standardize took from each column.
 struct Columns {
@@ -29,7 +31,6 @@ class CsvDataset final : public Dataset {
         text_(std::move(text)),
         warning_(std::move(warning)),
         columns_(std::move(columns)) {}
-  const Columns& columns() const { return columns_; }
   std::int64_t rows() const override { return rows_->rows(); }
   const std::vector<Field>& fields() const override { return rows_->fields(); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
@@ -38,6 +39,10 @@ class CsvDataset final : public Dataset {
   std::int64_t classes() const override { return rows_->classes(); }
   std::string describe() const override { return text_; }
   std::string warning() const override { return warning_; }
+  Figures figures() const override {
+    if (columns_.mean.empty()) return {};
+    return {{kMean, columns_.mean}, {kDeviation, columns_.deviation}};
+  }
 
  private:
   std::shared_ptr<const Dataset> rows_;
@@ -88,12 +93,17 @@ class CsvFactory final : public DatasetFactory {
   std::shared_ptr<const Dataset> open_beside(const std::string& base,
                                              const Dataset& train) const override {
     if (!options_.standardize) return open(base);
-    const auto* csv = dynamic_cast<const CsvDataset*>(&train);
-    if (csv == nullptr || csv->columns().mean.empty())
-      throw ConfigError(ErrorText{.what = "standardize = true needs it in [data], too",
-                                  .found = "[data]: " + train.describe(),
-                                  .fix = "set data.standardize = true"});
-    return open_csv(path_in(base, file_), options_, &csv->columns());
+    const Figures known = train.figures();
+    const auto mean = known.find(kMean), deviation = known.find(kDeviation);
+    if (mean == known.end() || deviation == known.end() ||
+        mean->second.size() != deviation->second.size())
+      throw KeyError("standardize",
+                     ErrorText{.what = "standardize = true needs it in [data], too",
+                               .found = "the rows of [data] as they are",
+                               .expected = "columns whose mean and deviation are known",
+                               .fix = "set standardize = true in [data], or leave it out here"});
+    const Columns columns{mean->second, deviation->second};
+    return open_csv(path_in(base, file_), options_, &columns);
   }
 
  private:

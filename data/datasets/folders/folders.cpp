@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
+#include <span>
 
 #include "belfry/core/atomic_file.h"
 #include "belfry/core/error.h"
@@ -18,14 +20,31 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{256} << 20;
 
-std::vector<std::uint8_t> bytes_of(const std::string& path) {
+std::vector<std::uint8_t> bytes_of(const std::string& path,
+                                   std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
   const InputFile file(path, ErrorClass::data);
   if (file.size() > kLargestFile)
     refuse_image(path, "the file is too large for an image", std::to_string(file.size()) + " bytes",
                  "at most " + std::to_string(kLargestFile));
-  std::vector<std::uint8_t> out(static_cast<std::size_t>(file.size()));
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(std::min(file.size(), most)));
   file.read_at(0, std::as_writable_bytes(std::span(out)));
   return out;
+}
+
+// Of its header alone, or of all of it where the sizes come late.
+DecodedImage size_of_image(const std::string& path) {
+  constexpr std::uint64_t kHeader = 1 << 16;
+  if (std::vector<std::uint8_t> head = bytes_of(path, kHeader); head.size() == kHeader) {
+    try {
+      return decode_size(head, path);
+    } catch (const DataError&) {
+    }
+  }
+  return decode_size(bytes_of(path), path);
+}
+
+std::string size_text(std::int64_t rows, std::int64_t columns) {
+  return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
 bool is_image(const fs::path& path) {
@@ -100,14 +119,11 @@ class FolderImages final : public Dataset {
  public:
   FolderImages(Files files, const FoldersOptions& options)
       : files_(std::move(files)), options_(options) {
+    check_normalisation(options.mean, options.stddev, static_cast<std::size_t>(options.channels));
     std::vector<std::int64_t> size = options.size;
-    if (size.empty()) {
-      const DecodedImage first = decode_size(bytes_of(files_.paths[0]), files_.paths[0]);
-      size = {first.rows, first.columns};
-    }
+    if (size.empty()) size = common_size();
     const Shape shape{size[0], size[1], options.channels};
     fields_ = {{"image", shape, DType::f32}, {"label", Shape{}, DType::i32}};
-    check_normalisation(options.mean, options.stddev, static_cast<std::size_t>(options.channels));
   }
   std::int64_t rows() const override { return static_cast<std::int64_t>(files_.paths.size()); }
   const std::vector<Field>& fields() const override { return fields_; }
@@ -136,17 +152,34 @@ class FolderImages final : public Dataset {
   }
 
  private:
+  // That of the first image; the others are looked at now, not in the middle of an epoch.
+  std::vector<std::int64_t> common_size() const {
+    const DecodedImage first = size_of_image(files_.paths[0]);
+    std::string found, path;
+    std::int64_t others = 0;
+    for (const std::string& p : std::span(files_.paths).subspan(1)) {
+      const DecodedImage image = size_of_image(p);
+      if (image.rows == first.rows && image.columns == first.columns) continue;
+      if (others++ == 0) found = size_text(image.rows, image.columns), path = p;
+    }
+    if (others > 1) found += " (and " + count_text(others - 1, "other image") + " of another size)";
+    if (others > 0) refuse_size(path, found, size_text(first.rows, first.columns));
+    return {first.rows, first.columns};
+  }
+  [[noreturn]] static void refuse_size(const std::string& path, const std::string& found,
+                                       const std::string& expected) {
+    throw DataError(ErrorText{.what = "the image has another size than the first",
+                              .found = found,
+                              .expected = expected,
+                              .fix = "give the data a `size`, e.g. [224, 224]",
+                              .file = path});
+  }
   void read_image(const std::string& path, float* out) const {
     const Shape& shape = fields_[0].shape;
     const DecodedImage decoded = decode_image(bytes_of(path), path, options_.channels);
     const bool fits = decoded.rows == shape[0] && decoded.columns == shape[1];
     if (!fits && options_.size.empty())
-      throw DataError(
-          ErrorText{.what = "the image has another size than the first",
-                    .found = std::to_string(decoded.rows) + " x " + std::to_string(decoded.columns),
-                    .expected = std::to_string(shape[0]) + " x " + std::to_string(shape[1]),
-                    .fix = "give the data a `size`, e.g. [224, 224]",
-                    .file = path});
+      refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
     const auto channels = static_cast<std::size_t>(options_.channels);
     const std::size_t n = static_cast<std::size_t>(shape.size());
     std::vector<float> values(decoded.pixels.begin(), decoded.pixels.end());

@@ -2,6 +2,7 @@
 #include "belfry/data/datasets/npy/npy.h"
 
 #include <limits>
+#include <string_view>
 
 #include "belfry/core/error.h"
 #include "belfry/core/registry.h"
@@ -150,6 +151,19 @@ std::shared_ptr<const Dataset> make(NpyArray x, const NpyArray& y, const NpyOpti
   return out;
 }
 
+// Archives and arrays mixed up: named by what is to be written instead.
+void refuse_other_kind(const std::string& path, std::string_view start, const std::string& found,
+                       const std::string& keys) {
+  ByteFile file(path);
+  std::vector<std::uint8_t> head;
+  file.append(head, start.size());
+  if (std::string_view(reinterpret_cast<const char*>(head.data()), head.size()) != start) return;
+  throw DataError(ErrorText{.what = "the file is of the other kind of numpy",
+                            .found = found,
+                            .fix = "name it by " + keys,
+                            .file = path});
+}
+
 class NpyFactory final : public DatasetFactory {
  public:
   void declare(Schema& schema) override {
@@ -211,12 +225,15 @@ void NpyOptions::declare(Schema& schema) {
 
 std::shared_ptr<const Dataset> npy(const std::string& x, const std::string& y,
                                    const NpyOptions& options) {
+  refuse_other_kind(y, "PK\x03\x04", "an npz archive", "`file` instead of `x` and `y`");
+  refuse_other_kind(x, "PK\x03\x04", "an npz archive", "`file` instead of `x` and `y`");
   const NpyArray labels = read_npy(y);
   return make(read_npy(x), labels, options);
 }
 
 std::shared_ptr<const Dataset> npz(const std::string& file, const std::string& x,
                                    const std::string& y, const NpyOptions& options) {
+  refuse_other_kind(file, "\x93NUMPY", "a single npy array", "`x` and `y` instead of `file`");
   const NpyArray labels = read_npz(file, y);
   return make(read_npz(file, x), labels, options);
 }

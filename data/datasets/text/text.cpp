@@ -17,6 +17,7 @@ class TextFactory final : public DatasetFactory {
     options_.declare(schema, "bytes");
     schema.rule([this] { return files_.empty() ? std::string("`files` is needed") : ""; });
   }
+  bool images() const override { return false; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     std::vector<std::string> files;
     for (const std::string& f : files_) files.push_back(path_in(base, f));
