@@ -19,6 +19,7 @@ struct FlatPlan {
   bool keep_squares = false;  // the mean of squares is kept for the rule
   bool unit_squares = false;  // the squares of units are summed beside their gradients
   bool ema = false;
+  bool layerwise = false;      // the rule's updates need norms of whole variables
   bool statistics = true;      // the folds of an update leave some
   bool mean_in_place = false;  // a lone tower's gradient becomes the mean where it lies
 };

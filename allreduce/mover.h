@@ -9,6 +9,7 @@
 
 #include "belfry/allreduce/flat_plan.h"
 #include "belfry/allreduce/fold.kernel.h"
+#include "belfry/allreduce/segment_norms.h"
 #include "belfry/core/registry.h"
 #include "belfry/device/context.h"
 
@@ -44,6 +45,11 @@ class Mover {
   // was ended early.
   virtual void require_healthy() const = 0;
   virtual SegmentStats* statistics() = 0;  // where folds put theirs
+  // With FlatPlan::layerwise, before updates: the blocks whose norms this tower takes, where they
+  // go, and after the last everybody's, on the main stream.
+  virtual bool next_measure(Work& work) = 0;
+  virtual SegmentNorms* norms() = 0;
+  virtual const SegmentNorms* gather_norms() = 0;
   virtual bool next_update(Work& work) = 0;
   // Where its collectives run, so that others of the same communicator can keep their order.
   virtual Stream& collectives() = 0;

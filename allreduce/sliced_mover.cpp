@@ -11,7 +11,15 @@
 namespace belfry {
 namespace {
 
-enum CommKind : std::uint32_t { kParts = 1, kExchange, kSquares, kStatistics, kGather, kSum };
+enum CommKind : std::uint32_t {
+  kParts = 1,
+  kExchange,
+  kSquares,
+  kStatistics,
+  kGather,
+  kSum,
+  kNorms
+};
 
 class SlicedMover : public Mover {
  public:
@@ -50,6 +58,7 @@ class SlicedMover : public Mover {
     for (int k = 0; k < plan.states; ++k) states_.push_back(flat(owned_));
     parts_ = flat(n * part_bytes() / sizeof(float));
     stats_ = flat(plan.index.segments().size() * kStatFloats);
+    if (plan.layerwise) norms_ = flat(plan.index.segments().size() * kNormFloats);
     updated_ = device.event();
     gathered_ = device.event();
     make_tables();
@@ -77,10 +86,11 @@ class SlicedMover : public Mover {
   void start(std::int64_t update, bool) override {
     update_ = update;
     marked_.assign(plan_.buckets.size(), 0);
-    issued_ = folded_ = updated_next_ = 0;
+    issued_ = folded_ = measured_next_ = updated_next_ = 0;
     delayed_ = failed_ = false;
     awaited_.assign(plan_.buckets.size(), 0);  // what is recorded waits for all it reads
     device_.main().fill(stats_.raw(), 0, stats_.bytes());
+    if (plan_.layerwise) device_.main().fill(norms_.raw(), 0, norms_.bytes());
   }
 
   void begin_exchange(const std::vector<char>& takes_part) override {
@@ -132,13 +142,7 @@ class SlicedMover : public Mover {
 
   const SegmentStats* gather_statistics() override {
     if (plan_.statistics) {
-      device_.main().record(*updated_);
-      stream_->wait(*updated_);
-      comm_.all_reduce(*stream_, stats_.data<float>(), stats_.data<float>(),
-                       static_cast<std::size_t>(stats_.size()), Reduce::sum,
-                       {kStatistics, -1, update_});
-      stream_->record(*gathered_);
-      device_.main().wait(*gathered_);
+      gather(stats_, kStatistics);
     } else if (owned_ == 0) {
       device_.main().wait(*moved_[0]);  // no fold has waited for the records of all towers
     }
@@ -148,12 +152,14 @@ class SlicedMover : public Mover {
     return statistics();
   }
 
-  bool next_update(Work& work) override {
-    while (updated_next_ < slices_.size() && slices_[updated_next_].blocks == 0) ++updated_next_;
-    if (updated_next_ == slices_.size()) return false;
-    fill(work, updated_next_++);
-    return true;
+  SegmentNorms* norms() override { return reinterpret_cast<SegmentNorms*>(norms_.data<float>()); }
+  const SegmentNorms* gather_norms() override {
+    gather(norms_, kNorms);
+    return norms();
   }
+
+  bool next_measure(Work& work) override { return next(measured_next_, work); }
+  bool next_update(Work& work) override { return next(updated_next_, work); }
 
   void finish(bool updated) override {
     if (updated) gather_parameters();
@@ -195,6 +201,25 @@ class SlicedMover : public Mover {
 
  private:
   static constexpr std::size_t kStatFloats = sizeof(SegmentStats) / sizeof(float);
+  static constexpr std::size_t kNormFloats = sizeof(SegmentNorms) / sizeof(float);
+
+  // Everybody's entries of a table with an entry a segment: each has one owner, all others hold 0.
+  void gather(Tensor& table, std::uint32_t kind) {
+    device_.main().record(*updated_);
+    stream_->wait(*updated_);
+    comm_.all_reduce(*stream_, table.data<float>(), table.data<float>(),
+                     static_cast<std::size_t>(table.size()), Reduce::sum, {kind, -1, update_});
+    stream_->record(*gathered_);
+    device_.main().wait(*gathered_);
+  }
+
+  // The own slice of the next bucket in which there is one.
+  bool next(std::size_t& bucket, Work& work) {
+    while (bucket < slices_.size() && slices_[bucket].blocks == 0) ++bucket;
+    if (bucket == slices_.size()) return false;
+    fill(work, bucket++);
+    return true;
+  }
 
   Tensor flat(std::size_t n) {
     return Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
@@ -341,7 +366,7 @@ class SlicedMover : public Mover {
   std::size_t owned_ = 0;
   std::vector<int> partials_;                     // sums of each tower
   std::vector<Tensor> gradients_, unit_squares_;  // by slot
-  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_;
+  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_, norms_;
   std::vector<Tensor> states_;
   Tensor tables_;
   Pinned host_tables_;
@@ -350,7 +375,7 @@ class SlicedMover : public Mover {
   std::vector<std::unique_ptr<Event>> ready_, moved_, arrived_;  // of each bucket
   std::unique_ptr<Event> updated_, gathered_;
   std::vector<char> marked_, awaited_;
-  std::size_t issued_ = 0, folded_ = 0, updated_next_ = 0;
+  std::size_t issued_ = 0, folded_ = 0, measured_next_ = 0, updated_next_ = 0;
   std::int64_t update_ = 0;
   bool delayed_ = false, failed_ = false;
 };

@@ -23,6 +23,7 @@
 #include "belfry/optim/optimizer.h"
 #include "belfry/optim/rules/adadelta.h"
 #include "belfry/optim/rules/adagrad.h"
+#include "belfry/optim/rules/lamb.h"
 #include "belfry/optim/rules/lion.h"
 #include "belfry/optim/schedules/inverse_sqrt.h"
 #include "belfry/optim/schedules/one_cycle.h"

@@ -56,6 +56,7 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
   plan.unit_squares =
       several && (s.optimizer.needs_squares() || s.optimizer.statistics != Statistics::none);
   plan.ema = s.optimizer.ema > 0;
+  plan.layerwise = s.optimizer.rule->layerwise();
   s.lone = plan.towers == 1 && !several;
   s.bucket_variables.assign(plan.buckets.size(), 0);
   for (const FlatVariable& v : plan.index.variables()) {
@@ -92,7 +93,7 @@ void plan_fold(EngineShared& s, const std::vector<Variable*>& variables) {
   s.fold.statistics =
       o.guard || o.clip == Clip::global_norm || o.statistics != Statistics::none || o.l2 != 0;
   s.plan.statistics = s.fold.statistics;
-  s.fused = !s.fold.statistics && s.options.variables == Variables::shared;
+  s.fused = !s.fold.statistics && !s.plan.layerwise && s.options.variables == Variables::shared;
   // Clipping in place would hide an infinite gradient from the error's search for it.
   s.plan.mean_in_place =
       s.plan.towers == 1 && !s.fold.shaped && s.options.variables == Variables::shared;

@@ -281,7 +281,7 @@ void Tower::fold(const UpdateInput& in, const Work& w) {
                .config = config});
 }
 
-void Tower::apply(const Work& w) {
+UpdateArgs Tower::update_args(const Work& w) {
   const Rows rows = rows_of(w);
   UpdateArgs args{.rows = rows.end - rows.begin,
                   .segments = tables_.segments() + rows.begin,
@@ -297,7 +297,21 @@ void Tower::apply(const Work& w) {
                   .ema = shared_.plan.ema ? w.ema : nullptr,
                   .ema_decay = shared_.optimizer.ema};
   for (int k = 0; k < shared_.plan.states; ++k) args.state[k] = w.state[k];
-  shared_.optimizer.rule->update(device_.main(), args);
+  return args;
+}
+
+void Tower::apply(const Work& w) { shared_.optimizer.rule->update(device_.main(), update_args(w)); }
+
+// The first pass of a rule with layer-wise rates, and the rates that follow from it.
+void Tower::scale_rates() {
+  Work work;
+  while (mover_->next_measure(work))
+    shared_.optimizer.rule->measure(device_.main(), update_args(work),
+                                    mover_->norms() + rows_of(work).begin);
+  const SegmentNorms* norms = mover_->gather_norms();
+  launch_rows(
+      device_.main(), variables_.size(),
+      ScaleRates{norms, shared_.plan.index.segments().size(), tables_.ranges(), tables_.scalars()});
 }
 
 }  // namespace belfry

@@ -82,7 +82,9 @@ class Tower {
   };
   Rows rows_of(const Work& work) const;
   void fold(const UpdateInput& in, const Work& work);
+  UpdateArgs update_args(const Work& work);
   void apply(const Work& work);
+  void scale_rates();
   void sum_parts();
   void reach_verdict(const SegmentStats* stats);
   void fill_scalars();

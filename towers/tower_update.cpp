@@ -186,6 +186,7 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
   }
   if (updates) {
     fill_scalars();  // in the fused way a tower without work still counts the step
+    if (shared_.plan.layerwise) scale_rates();
     Work work;
     while (!fused && mover_->next_update(work)) apply(work);
     if (states_) states_->apply(outcome_.verdict());

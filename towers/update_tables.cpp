@@ -14,6 +14,18 @@ Tensor table(std::size_t n, Device& device) {
                        DType::u8, device);
 }
 
+// A variable lies in one piece, so its segments follow each other.
+std::vector<SegmentRange> ranges_of(const FlatIndex& index) {
+  std::vector<SegmentRange> out(index.variables().size());
+  unsigned at = 0;
+  for (const Segment& s : index.segments()) {
+    SegmentRange& range = out[static_cast<std::size_t>(s.variable)];
+    if (range.count++ == 0) range.first = at;
+    ++at;
+  }
+  return out;
+}
+
 }  // namespace
 
 UpdateTables::UpdateTables(const EngineShared& shared, Device& device)
@@ -26,8 +38,10 @@ UpdateTables::UpdateTables(const EngineShared& shared, Device& device)
   const LeafPlan& leaves = shared_.plan.leaves;
   for (const LeafSource& s : leaves.sources)
     only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
+  const std::vector<SegmentRange> ranges = ranges_of(shared_.plan.index);
   const Settled settled(device_.main());  // after what it copies from
   segments_ = device_table(refs, device_);
+  if (shared_.plan.layerwise) ranges_ = device_table(ranges, device_);
   steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   scalars_ = table<UpdateScalars>(n, device_);
   plan_ = table<std::byte>(lr_at() + sizeof(float), device_);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "belfry/optim/layerwise.kernel.h"
 #include "belfry/towers/engine.kernel.h"
 #include "belfry/towers/engine_internal.h"
 
@@ -25,6 +26,7 @@ class UpdateTables {
   const float* lr() const { return reinterpret_cast<const float*>(as<std::byte>(plan_) + lr_at()); }
   float* steps() { return steps_.data<float>(); }
   UpdateScalars* scalars() { return as<UpdateScalars>(scalars_); }
+  const SegmentRange* ranges() const { return as<SegmentRange>(ranges_); }  // with layer-wise rates
   std::vector<float> read_steps() const;
   void write_steps(const std::vector<float>& steps);
 
@@ -39,7 +41,7 @@ class UpdateTables {
   }
   const EngineShared& shared_;
   Device& device_;
-  Tensor segments_, steps_, scalars_, merges_, only_part_;
+  Tensor segments_, steps_, scalars_, merges_, only_part_, ranges_;
   Tensor plan_;  // FoldPlan and VariablePlan of each variable, then the rate
   Pinned host_plan_;
 };

@@ -63,6 +63,19 @@ TEST_CASE("every rule updates on a GPU as on the CPU", "[cuda][rules][short]") {
                           .scalars = static_cast<const UpdateScalars*>(s.raw()),
                           .variables = 1};
           for (std::size_t k = 0; k < states.size(); ++k) args.state[k] = states[k].data<float>();
+          if (rule->layerwise()) {
+            const SegmentRange all{0, static_cast<unsigned>(segments.size())};
+            const Tensor range = placed(*gpu, &all, 1),
+                         norms =
+                             Tensor::zeros(Shape{2 * static_cast<std::int64_t>(segments.size())},
+                                           DType::f32, *gpu);
+            auto* const n = static_cast<SegmentNorms*>(norms.raw());
+            rule->measure(gpu->main(), args, n);
+            launch_rows(
+                gpu->main(), 1,
+                ScaleRates{n, segments.size(), static_cast<const SegmentRange*>(range.raw()),
+                           static_cast<UpdateScalars*>(s.raw())});
+          }
           rule->update(gpu->main(), args);
         }
         const auto near = [](const Tensor& got, const std::vector<float>& want) {

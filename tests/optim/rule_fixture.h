@@ -8,6 +8,7 @@
 
 #include "belfry/core/philox.h"
 #include "belfry/device/cpu/cpu_device.h"
+#include "belfry/optim/layerwise.kernel.h"
 #include "belfry/optim/rule.h"
 
 namespace belfry::test {
@@ -69,6 +70,12 @@ struct RuleRun {
                     .scalars = &scalars,
                     .variables = 1};
     for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
+    std::vector<SegmentNorms> norms(segments.size());
+    const SegmentRange range{0, static_cast<unsigned>(segments.size())};
+    if (rule.layerwise()) {
+      rule.measure(device->main(), args, norms.data());
+      launch_rows(device->main(), 1, ScaleRates{norms.data(), norms.size(), &range, &scalars});
+    }
     rule.update(device->main(), args);
     device->synchronize();
   }
@@ -84,9 +91,19 @@ struct ReferenceRun {
         param(initial.begin(), initial.end()),
         state(initial.size() * rule.state_names().size(), 0.0) {}
 
-  void update(const std::vector<float>& grad, const UpdateScalars& scalars,
+  void update(const std::vector<float>& grad, UpdateScalars scalars,
               const std::vector<float>& square = {}) {
     const std::size_t states = rule.state_names().size();
+    if (rule.layerwise()) {
+      double direction = 0, norm = 0;
+      for (std::size_t i = 0; i < param.size(); ++i) {
+        const double u =
+            rule.reference_direction(param[i], grad[i], state.data() + i * states, scalars);
+        direction += u * u;
+        norm += param[i] * param[i];
+      }
+      if (direction > 0 && norm > 0) scalars.lr *= static_cast<float>(std::sqrt(norm / direction));
+    }
     for (std::size_t i = 0; i < param.size(); ++i)
       rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0,
                      state.data() + i * states, scalars);

@@ -10,6 +10,7 @@
 #include "belfry/core/error.h"
 #include "belfry/data/memory.h"
 #include "belfry/optim/optimizer.h"
+#include "belfry/optim/rules/lamb.h"
 #include "belfry/tests/sim/engine.h"
 
 namespace belfry::sim {
@@ -161,6 +162,14 @@ std::vector<Run> all_runs(int towers) {
     })->evaluate = true;
     out.back().check_replicas = 1;
     add("no statistics", [](Optimizer& o) { o.guard = false; });
+    add("layer-wise rates, no statistics, ema", [](Optimizer& o) {
+      o = lamb({.lr = 0.05});
+      o.guard = false;
+      o.ema = 0.9;
+    });
+    add("layer-wise rates, strict of 8, recorded", [](Optimizer& o) {
+      o = lamb({.lr = 0.05}).strict(8);
+    })->capture = true;
     add("accumulate 2, squares", [](Optimizer& o) {
       o.accumulate = 2;
       o.statistics = Statistics::squares;

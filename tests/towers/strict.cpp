@@ -6,6 +6,7 @@
 #include "belfry/autodiff/ops/elementwise/mul.h"
 #include "belfry/autodiff/ops/loss/correct.h"
 #include "belfry/core/error.h"
+#include "belfry/optim/rules/lamb.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/towers/nets.h"
 #include "belfry/tests/towers/runs.h"
@@ -86,6 +87,7 @@ TEST_CASE("strict: hash, losses, metrics and norms do not depend on the number o
     same_for_all({momentum({.lr = 0.1})}, shards);
     same_for_all({adam({.lr = 0.01}).clip_global_norm(0.3).with_l2(0.01)}, shards);
   }
+  same_for_all({lamb({.lr = 0.02}).clip_global_norm(0.3).with_ema(0.9)}, 8);
 }
 
 TEST_CASE("strict: with accumulation, squares and noise statistics") {

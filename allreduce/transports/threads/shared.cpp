@@ -42,6 +42,7 @@ class SharedArrays {
         ready(p.buckets.size()),
         parts(static_cast<std::size_t>(p.towers * p.leaves.parts)),
         stats(p.index.segments().size()),
+        norms(p.layerwise ? p.index.segments().size() : 0),
         gradients(static_cast<std::size_t>(p.towers * p.leaves.slots)),
         unit_squares(static_cast<std::size_t>(p.towers * p.leaves.slots)) {
     param = flat(device);
@@ -60,12 +61,13 @@ class SharedArrays {
   double delay_seconds;
   std::vector<Chunk> chunks;
   std::vector<std::atomic<int>> ready;  // towers whose gradient of the bucket is complete
-  std::atomic<std::size_t> fold_next{0}, update_next{0};
+  std::atomic<std::size_t> fold_next{0}, measure_next{0}, update_next{0};
   std::atomic<int> ended{0};  // towers that have marked every bucket
   std::atomic<bool> failed{false};
   bool whole = false;
   std::vector<DevicePart> parts;
   std::vector<SegmentStats> stats;
+  std::vector<SegmentNorms> norms;
   std::vector<Tensor> gradients, unit_squares;  // LeafPlan::slots a tower
   Tensor param, mean, square, ema;
   std::vector<Tensor> states;
@@ -105,6 +107,7 @@ class SharedMover : public Mover {
     if (rank_ != 0) return;  // the others touch these only after the record has been exchanged
     for (auto& r : a_->ready) r.store(0, std::memory_order_relaxed);
     a_->fold_next.store(0, std::memory_order_relaxed);
+    a_->measure_next.store(0, std::memory_order_relaxed);
     a_->update_next.store(0, std::memory_order_relaxed);
     a_->ended.store(0, std::memory_order_relaxed);
     a_->failed.store(false, std::memory_order_relaxed);
@@ -171,12 +174,15 @@ class SharedMover : public Mover {
     return a_->stats.data();
   }
 
-  bool next_update(Work& work) override {
-    const std::size_t c = a_->update_next.fetch_add(1, std::memory_order_relaxed);
-    if (c >= a_->chunks.size()) return false;
-    fill(work, a_->chunks[c]);
-    return true;
+  SegmentNorms* norms() override { return a_->norms.data(); }
+  const SegmentNorms* gather_norms() override {
+    settle();
+    group_.control.meet(rank_, {});
+    return a_->norms.data();
   }
+
+  bool next_measure(Work& work) override { return claim(a_->measure_next, work); }
+  bool next_update(Work& work) override { return claim(a_->update_next, work); }
 
   void finish(bool) override {}  // the tower waits for the outcome next; the step's end joins all
   void await_parameters(int) override {}
@@ -195,6 +201,13 @@ class SharedMover : public Mover {
  private:
   std::size_t place(int tower, int slot) const {
     return static_cast<std::size_t>(tower * a_->plan.leaves.slots + slot);
+  }
+
+  bool claim(std::atomic<std::size_t>& next, Work& work) {
+    const std::size_t c = next.fetch_add(1, std::memory_order_relaxed);
+    if (c >= a_->chunks.size()) return false;
+    fill(work, a_->chunks[c]);
+    return true;
   }
 
   // Others read next what this tower has written into the shared arrays since the last time.
