@@ -15,16 +15,24 @@ ORDERING = (ENGINE, COLLECTIVES, LIFETIMES, *SWEEPS, ALLREDUCE, DATA, TOWERS, DE
 ON_GPUS = ("device/cuda/", "autodiff/cast.kernel.h", "autodiff/ops/loss/check_labels.kernel.h",
            "autodiff/ops/reduce/column_sum.kernel.h")
 CUDA = ("BELFRY_SIM_SEEDS=2 test_cuda -a ~[slow]", 'BELFRY_SIM_SEEDS=1 test_cuda -a "[slow]"')
+GPU_TRAINING = 'BELFRY_SIM_SEEDS=2 test_cuda -a "training on GPUs*"'
 OPS, RULES = 'test_sim -a "every op declares*"', 'test_sim -a "every optimizer rule declares*"'
-LEAVES = 'test_sim -a "kernels of leaves and parts*"'
+KERNELS = 'test_sim -a "kernels of *"'
 UPDATE, LISTS = 'test_sim -a "an update declares*"', 'test_sim -a "averaging of lists declares*"'
 RANGES = {"autodiff": (OPS, UPDATE), "optim": (RULES, UPDATE), "towers": (UPDATE, RULES),
           "allreduce": (UPDATE, LISTS, RULES), "device": (OPS, UPDATE), "data": (UPDATE,)}
+LOOPS = SIM + "[loops]"
 # By file where something else is nearer than the usual order.
 NEAREST = {"data/loader.cpp": (DATA,), "data/reader.cpp": (LIFETIMES, ENGINE),
            "allreduce/transports/threads/comm.cpp": (COLLECTIVES,),
            "allreduce/transports/threads/group_internal.h": (COLLECTIVES,),
-           "allreduce/average_gradients.cpp": (LISTS, LIFETIMES, ALLREDUCE)}
+           "allreduce/average_gradients.cpp": (LISTS, LIFETIMES, ALLREDUCE),
+           "allreduce/state_exchange.cpp": (SEPARATE,),
+           "towers/tower_update.cpp": (GPU_TRAINING,),
+           "device/loop.cpp": (LOOPS, DEVICE), "device/loop_check.cpp": (DEVICE, LOOPS),
+           "device/map_devices.cpp": (LOOPS, DEVICE), "autodiff/to.cpp": (LOOPS,)}
+# Of these the ranges too.
+NEAREST_RANGES = ("device/loop.cpp", "device/loop_check.cpp")
 # Mutants that no test can tell from the product: (file, text of the call, which of them): reason.
 EQUIVALENT = {
     ("towers/checkpoint/checkpoint.cpp", "group_.background().wait()", 2):

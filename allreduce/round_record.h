@@ -18,6 +18,7 @@ struct HostPart {
   static constexpr std::uint32_t kMaxGroups = 64;
   static constexpr std::uint32_t kThrew = 1, kStop = 2;
   static constexpr std::uint32_t kTakesMemory = 4;  // in backward: no exchange before it has ended
+  static constexpr std::uint32_t kReplays = 8;      // a recorded pass, which has its own memory
   std::int64_t update = 0;
   std::int64_t rows = 0;
   std::uint32_t flags = 0;

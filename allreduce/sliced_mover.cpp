@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "belfry/allreduce/mover.h"
+#include "belfry/allreduce/sum_members.kernel.h"
 #include "belfry/autodiff/tensor.h"
 #include "belfry/core/delay.h"
 #include "belfry/core/error.h"
@@ -59,6 +60,8 @@ class SlicedMover : public Mover {
     parts_ = flat(n * part_bytes() / sizeof(float));
     stats_ = flat(plan.index.segments().size() * kStatFloats);
     if (plan.layerwise) norms_ = flat(plan.index.segments().size() * kNormFloats);
+    if (plan.statistics || plan.layerwise)
+      all_ = flat(n * plan.index.segments().size() * std::max(kStatFloats, kNormFloats));
     updated_ = device.event();
     gathered_ = device.event();
     make_tables();
@@ -207,8 +210,11 @@ class SlicedMover : public Mover {
   void gather(Tensor& table, std::uint32_t kind) {
     device_.main().record(*updated_);
     stream_->wait(*updated_);
-    comm_.all_reduce(*stream_, table.data<float>(), table.data<float>(),
-                     static_cast<std::size_t>(table.size()), Reduce::sum, {kind, -1, update_});
+    comm_.all_gather(*stream_, table.raw(), all_.raw(), table.bytes(), {kind, -1, update_});
+    const auto n = static_cast<std::size_t>(table.size());
+    launch_elements(*stream_, n,
+                    SumMembers{all_.data<float>(), n, static_cast<std::size_t>(comm_.size()),
+                               table.data<float>()});
     stream_->record(*gathered_);
     device_.main().wait(*gathered_);
   }
@@ -366,7 +372,7 @@ class SlicedMover : public Mover {
   std::size_t owned_ = 0;
   std::vector<int> partials_;                     // sums of each tower
   std::vector<Tensor> gradients_, unit_squares_;  // by slot
-  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_, norms_;
+  Tensor param_, mean_, square_, ema_, received_, received_squares_, parts_, stats_, norms_, all_;
   std::vector<Tensor> states_;
   Tensor tables_;
   Pinned host_tables_;

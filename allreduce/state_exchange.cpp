@@ -34,7 +34,6 @@ StateExchange::StateExchange(std::vector<ModuleState*> states, const LeafPlan& l
       device_(device),
       comm_(comm),
       collectives_(collectives),
-      ready_(device.event()),
       gathered_(device.event()) {
   for (const ModuleState* s : states) cells_ += static_cast<std::size_t>(s->shape().size());
   std::vector<StateRule> rules;
@@ -111,13 +110,8 @@ void StateExchange::merge(int left) {
 void StateExchange::exchange(std::int64_t update) {
   if (comm_.size() == 1) return;
   const std::size_t bytes = static_cast<std::size_t>(leaves_.partials) * cells_ * sizeof(StateTerm);
-  const bool beside = &collectives_ != &device_.main();
-  if (beside) {
-    device_.main().record(*ready_);
-    collectives_.wait(*ready_);
-  }
   comm_.all_gather(collectives_, slots_.raw(), all_.raw(), bytes, {kStates, -1, update});
-  if (!beside) return;
+  if (&collectives_ == &device_.main()) return;
   collectives_.record(*gathered_);
   under_way_ = true;
 }

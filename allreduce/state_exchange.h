@@ -40,7 +40,7 @@ class StateExchange {
   void end_unit(int slot, bool first, const float* weight);
   void clear(int slot);                // a leaf without rows
   void merge(int left);                // slots left and left + 1
-  void exchange(std::int64_t update);  // after the last gradient bucket
+  void exchange(std::int64_t update);  // once all buckets are issued, whose marks order the terms
   void apply(const Verdict* verdict);  // after exchange(): the new values
 
   // Between updates; arrays as in arrays(), one after the other.
@@ -57,7 +57,7 @@ class StateExchange {
   Device& device_;
   Communicator& comm_;
   Stream& collectives_;
-  std::unique_ptr<Event> ready_, gathered_;
+  std::unique_ptr<Event> gathered_;
   bool under_way_ = false;
   Tensor rules_, places_, merges_;
   Tensor values_;  // of all states, then the variances of those that are pooled

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/tape.h"
 
+#include <algorithm>
 #include <atomic>
 
+#include "belfry/autodiff/device_scope.h"
 #include "belfry/autodiff/op.h"
 #include "belfry/autodiff/tape.kernel.h"
 #include "belfry/core/error.h"
@@ -17,9 +19,14 @@ std::uint64_t next_serial() {
   return last.fetch_add(1) + 1;
 }
 
+thread_local std::vector<std::weak_ptr<Tape*>> open_tapes;  // of this thread
+
 }  // namespace
 
-Tape::Tape() : serial_(next_serial()) {}
+Tape::Tape() : open_(std::make_shared<Tape*>(this)), serial_(next_serial()) {
+  std::erase_if(open_tapes, [](const auto& tape) { return tape.expired(); });
+  open_tapes.emplace_back(open_);
+}
 
 int Tape::add_value(const Tensor& t, int producer, GradSink* sink) {
   Value v;
@@ -52,24 +59,55 @@ void Tape::record(const char* op, std::initializer_list<const Tensor*> inputs, T
   std::vector<int> ids;
   ids.reserve(inputs.size());
   for (const Tensor* t : inputs) ids.push_back(number_of(op, *t));
-  record_values(op, std::move(ids), output, std::move(backward));
+  if (!record_values(op, std::move(ids), output, std::move(backward))) return;
+  for (const Tensor* t : inputs) note_used(op, *t);
 }
 
 void Tape::record(const char* op, const std::vector<Tensor>& inputs, Tensor& output,
                   BackwardFn backward) {
   std::vector<int> ids;
   for (const Tensor& t : inputs) ids.push_back(number_of(op, t));
-  record_values(op, std::move(ids), output, std::move(backward));
+  if (!record_values(op, std::move(ids), output, std::move(backward))) return;
+  for (const Tensor& t : inputs) note_used(op, t);
 }
 
-void Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output,
+// False when there is nothing to differentiate.
+bool Tape::record_values(const char* op, std::vector<int> inputs, Tensor& output,
                          BackwardFn backward) {
+  require_in_scope(op, output);
   bool any = false;
   for (const int i : inputs) any = any || i >= 0;
-  if (!any) return;
+  if (!any) return false;
   const int out = add_value(output, static_cast<int>(nodes_.size()), nullptr);
   nodes_.push_back({op, std::move(inputs), out, std::move(backward), output.device().id()});
   output.set_value(this, serial_, out);
+  note_used(op, output);
+  return true;
+}
+
+void Tape::note_used(const char* op, const Tensor& t) {
+  if (!t.defined() || t.bytes() == 0) return;
+  const auto lo = reinterpret_cast<std::uintptr_t>(t.raw());
+  used_.push_back({lo, lo + t.bytes(), op});
+}
+
+const char* Tape::user_of(const void* data, std::size_t bytes) {
+  const auto lo = reinterpret_cast<std::uintptr_t>(data);
+  for (const auto& open : open_tapes) {
+    const std::shared_ptr<Tape*> tape = open.lock();
+    if (!tape || (*tape)->done_) continue;
+    for (const Used& u : (*tape)->used_)
+      if (lo < u.hi && u.lo < lo + bytes) return u.op;
+  }
+  return nullptr;
+}
+
+void Tape::count_copy(DeviceId from, DeviceId to, std::size_t bytes, bool of_gradient) {
+  const auto same = [&](const Copies& c) { return c.from == from && c.to == to; };
+  auto it = std::find_if(copies_.begin(), copies_.end(), same);
+  if (it == copies_.end()) it = copies_.insert(it, {from, to});
+  ++(of_gradient ? it->backward : it->forward);
+  (of_gradient ? it->backward_bytes : it->forward_bytes) += bytes;
 }
 
 std::vector<bool> Tape::reachable(const Tensor& loss) const {
@@ -151,9 +189,11 @@ void Tape::check_term(const TapeNode& node, std::size_t i, const Tensor& t) {
     throw_op(node.op, "gradient of " + input,
              t.shape().text() + " " + std::string(name_of(t.dtype())),
              v.shape.text() + " " + std::string(name_of(v.type)));
-  if (t.device().id() != node.device)
+  // An op runs where its inputs lie; only to() has them elsewhere.
+  if (const DeviceId own = v.device->id(); t.device().id() != own)
     throw_op(node.op, "placement of the gradient of " + input, "device " + name_of(t.device().id()),
-             "device " + name_of(node.device) + ", where its forward op ran");
+             "device " + name_of(own) +
+                 (own == node.device ? ", where its forward op ran" : ", where the input lies"));
   v.grad_device = t.device().id();
 }
 
@@ -219,6 +259,11 @@ std::vector<std::string> Tape::placement() const {
                   (v.wanted ? name_of(v.grad_device) : "none") + ", " + std::to_string(bytes) +
                   " bytes");
   }
+  for (const Copies& c : copies_)
+    out.push_back("copies from " + name_of(c.from) + " to " + name_of(c.to) + ": " +
+                  std::to_string(c.forward) + " of values, " + std::to_string(c.forward_bytes) +
+                  " bytes; " + std::to_string(c.backward) + " of gradients, " +
+                  std::to_string(c.backward_bytes) + " bytes");
   return out;
 }
 

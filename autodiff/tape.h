@@ -3,15 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "belfry/autodiff/backward.h"
 #include "belfry/autodiff/tensor.h"
 
 namespace belfry {
-
-class Backward;
-using BackwardFn = std::function<void(Backward&)>;
 
 // Where a leaf's gradient goes. The first term is written in place, later ones are added, so a
 // gradient that accumulates over micro-batches keeps `written` between tapes.
@@ -58,8 +57,14 @@ class Tape {
 
   std::uint64_t serial() const noexcept { return serial_; }  // never the same for two tapes
   const std::vector<TapeNode>& nodes() const { return nodes_; }
-  // op, device, gradient's device, bytes: one line a node; complete after backward.
+  // op, device, gradient's device, bytes: one line a node; then the copies between each two
+  // devices, how many and bytes. Complete after backward.
   std::vector<std::string> placement() const;
+  // A copy that goes with this pass, recorded or not: for the report.
+  void count_copy(DeviceId from, DeviceId to, std::size_t bytes, bool of_gradient);
+  // The recorded op that took or gave some of these bytes, in a pass of this thread whose backward
+  // is still to come and may need them; null when there is none.
+  static const char* user_of(const void* data, std::size_t bytes);
 
  private:
   friend class Backward;
@@ -75,9 +80,19 @@ class Tape {
     bool claimed = false;  // somebody writes the first term
     DeviceId grad_device{};
   };
+  // Memory that a recorded op takes or gives.
+  struct Used {
+    std::uintptr_t lo, hi;
+    const char* op;
+  };
+  struct Copies {
+    DeviceId from, to;
+    std::size_t forward = 0, forward_bytes = 0, backward = 0, backward_bytes = 0;
+  };
   int number_of(const char* op, const Tensor& t) const;
+  void note_used(const char* op, const Tensor& t);
   int add_value(const Tensor& t, int producer, GradSink* sink);
-  void record_values(const char* op, std::vector<int> inputs, Tensor& output, BackwardFn backward);
+  bool record_values(const char* op, std::vector<int> inputs, Tensor& output, BackwardFn backward);
   Tensor destination(Value& v, bool* temporary);
   void deliver(Value& v, const Tensor& term, bool temporary);
   void add_term(Value& v, const Tensor& term);
@@ -85,36 +100,11 @@ class Tape {
   void step_back(TapeNode& node);
   std::vector<TapeNode> nodes_;
   std::vector<Value> values_;
+  std::vector<Used> used_;
+  std::shared_ptr<Tape*> open_;  // how its thread finds it
+  std::vector<Copies> copies_;
   std::uint64_t serial_;
   bool done_ = false;
-};
-
-// What an op's backward sees: the gradient of its output, and where to put those of its inputs.
-class Backward {
- public:
-  const Tensor& grad() const { return grad_; }
-  bool wants(int input) const;  // this input will be differentiated
-  // Memory to overwrite with the gradient of input i; each wanted input exactly once.
-  Tensor into(int input);
-  // As into(), but may be the memory of grad() itself: for element-wise ops that read each element
-  // of grad() before they write it, and do not use grad() afterwards.
-  Tensor into_in_place(int input);
-  // Hands over a ready gradient, e.g. a view of grad().
-  void give(int input, Tensor gradient);
-
- private:
-  friend class Tape;
-  Backward(Tape& tape, const TapeNode& node, Tensor grad);
-  Tape& tape_;
-  const TapeNode& node_;
-  Tensor grad_;
-  struct Slot {
-    Tensor tensor;
-    bool temporary = false;  // to be added to what is there
-    bool handed = false;     // from give(): not written in its destination yet
-  };
-  Slot& slot(int input);
-  std::vector<Slot> slots_;
 };
 
 }  // namespace belfry

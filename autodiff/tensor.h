@@ -13,6 +13,9 @@ namespace belfry {
 
 class Tape;
 
+// The device of the innermost device_scope() of this thread; throws GradientError without one.
+Device& device_in_scope();
+
 // How elements lie in memory; ops that do not know a layout get `plain` by a counted conversion.
 enum class Layout : std::uint8_t { plain, n16 };
 
@@ -33,11 +36,11 @@ class Tensor {
  public:
   Tensor() = default;
   // Uninitialised memory from the device's arena.
-  static Tensor empty(const Shape& shape, DType type, Device& device);
-  static Tensor zeros(const Shape& shape, DType type, Device& device);
+  static Tensor empty(const Shape& shape, DType type, Device& device = device_in_scope());
+  static Tensor zeros(const Shape& shape, DType type, Device& device = device_in_scope());
   // Values converted to `type`; the count must match the shape. Waits.
   static Tensor from(const std::vector<double>& values, const Shape& shape, DType type,
-                     Device& device);
+                     Device& device = device_in_scope());
   // A view of memory somebody else owns; `owner` is kept alive as long as the view.
   static Tensor wrap(void* data, const Shape& shape, DType type, Device& device,
                      std::shared_ptr<void> owner = {}, MemoryKind kind = MemoryKind::device);
@@ -65,6 +68,11 @@ class Tensor {
   // the host's, else a copy by its main stream, which needs the source until it has run. A source
   // in another device's memory must be complete.
   Tensor on(Device& device) const;
+  // The same values in memory of `device`, differentiable: the tensor itself where it lies there
+  // already, else a copy in the order of both main streams, which the placement report counts. Its
+  // gradient is copied back to the device of this tensor. For one host thread that drives both
+  // devices; throws DeviceError while either is recorded.
+  Tensor to(Device& device) const;
   bool host_readable() const;
   // The same memory without a gradient: cuts the tape.
   Tensor detach() const;

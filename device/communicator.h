@@ -9,8 +9,6 @@
 
 namespace belfry {
 
-enum class Reduce : std::uint8_t { sum, max };  // no mean: the fold divides
-
 // Names one collective for mismatch checks: every member issues the same tags in the same order.
 struct CommTag {
   std::uint32_t kind = 0;  // caller's own numbering
@@ -32,9 +30,6 @@ class Communicator {
                         std::span<const std::size_t> recv_bytes, CommTag tag) = 0;
   // out = the members' `bytes` bytes in rank order; `in` may be its own place in `out`.
   virtual void all_gather(Stream& s, const void* in, void* out, std::size_t bytes, CommTag tag) = 0;
-  // Element-wise over f32; in rank order, so the same bits on every member.
-  virtual void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
-                          CommTag tag) = 0;
   virtual void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) = 0;
   // With a sum of its own, faster than exchange() and in no fixed order: the slices of counts[p]
   // floats of `in` are added up over the members, and slice p goes to member p's `out`. False where

@@ -13,13 +13,17 @@ namespace belfry {
 std::shared_ptr<Arena> make_kept_arena(Arena& from);
 
 // While it lives, what this thread takes on `device` for tensors and library calls comes from
-// `arena`. One a thread at a time.
+// `arena`. May be nested; the one before comes back at its end.
 class UseArena {
  public:
   UseArena(const Device& device, std::shared_ptr<Arena> arena);
   ~UseArena();
   UseArena(const UseArena&) = delete;
   UseArena& operator=(const UseArena&) = delete;
+
+ private:
+  const Device* device_before_;
+  std::shared_ptr<Arena> before_;
 };
 
 // Null where nothing is in use on this thread: then it is the device's own.

@@ -59,7 +59,8 @@ struct TowerResult {
   std::string recorded;  // what was recorded in this update
 };
 
-// The kinds of updates there have been: rows and presence of every tower, which are known to all.
+// The kinds of updates there have been: rows and presence of every tower and whether it records or
+// replays a pass, in memory of its own, which are known to all.
 // A GPU's allocator may wait for whatever runs on any GPU, also for a collective that waits for
 // this tower. So the first update of a kind exchanges nothing before every tower's backward pass
 // has taken its memory; later ones find that memory in the arena.
@@ -69,6 +70,7 @@ class UpdateKinds {
     std::vector<std::uint64_t> kind;
     for (const HostPart& p : parts) {
       kind.push_back(static_cast<std::uint64_t>(p.rows));
+      kind.push_back(p.flags & (HostPart::kTakesMemory | HostPart::kReplays));
       kind.insert(kind.end(), p.presence.begin(), p.presence.end());
     }
     return seen_.insert(std::move(kind)).second;

@@ -14,10 +14,15 @@ void Outcome::start() {
   if (fault() != nullptr) device_.main().fill(fault(), 0, sizeof(LabelFault));
 }
 
-void Outcome::send() {
-  Stream& main = device_.main();
+// Takes its memory at once: when it is sent, collectives are under way.
+void Outcome::add_metric(std::pair<std::string, Metric> metric) {
+  metrics_.push_back(std::move(metric));
   const std::size_t bytes = 2 * sizeof(float) * metrics_.size();
   if (host_metrics_.bytes() < bytes) host_metrics_ = Pinned(device_, bytes);
+}
+
+void Outcome::send() {
+  Stream& main = device_.main();
   for (std::size_t k = 0; k < metrics_.size(); ++k) {
     float* const to = host_metrics_.at<float>() + 2 * k;
     main.copy(to, metrics_[k].second.sum.raw(), sizeof(float));

@@ -26,7 +26,7 @@ class Outcome {
   // Where ops note invalid labels; null where they find them themselves.
   LabelFault* fault() const { return device_.host_memory() ? nullptr : &on_device()->fault; }
   void start();  // no fault, no metrics
-  void add_metric(std::pair<std::string, Metric> metric) { metrics_.push_back(std::move(metric)); }
+  void add_metric(std::pair<std::string, Metric> metric);
   const std::vector<std::pair<std::string, Metric>>& metrics() const { return metrics_; }
   void send();
   DeviceOutcome read(std::vector<MetricValue>& metrics);  // waits

@@ -12,6 +12,7 @@ void Tower::forward_all(const UpdateInput& in, const Batch& shard, const LossFn&
                         Unit& last) {
   if (recorder_.way() == Recorder::Way::replay) {
     const RecordedPass& pass = recorder_.pass();
+    part.flags |= HostPart::kReplays;
     part.units = pass.part.units;
     part.called = pass.part.called;
     part.presence = pass.part.presence;

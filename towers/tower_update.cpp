@@ -179,6 +179,7 @@ void Tower::fill_scalars() {
 void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats,
                      TowerResult& out) {
   reach_verdict(stats);
+  if (mover_->any_failed()) seen_ = {};  // what broke off has not taken all its memory
   const bool updates = !mover_->any_failed() && in.kind != UpdateInput::Kind::average_only;
   if (updates && in.kind == UpdateInput::Kind::apply && shared_.plan.keep_squares) {
     mover_->write(FlatArray::square, 0, in.squares->data());

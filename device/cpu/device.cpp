@@ -8,6 +8,7 @@
 #include "belfry/device/cpu/arena_internal.h"
 #include "belfry/device/cpu/cpu_device.h"
 #include "belfry/device/cpu/lazy_stream_internal.h"
+#include "belfry/device/use_stream.h"
 
 namespace belfry {
 namespace {
@@ -47,7 +48,10 @@ class CpuDevice : public Device {
   // Pinned memory is filled by host threads at once: a block of it must not have been freed while
   // queued operations still read it.
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
-  Stream& main() override { return *main_; }
+  Stream& main() override {
+    Stream* const used = stream_in_use(*this);
+    return used != nullptr ? *used : *main_;
+  }
   int threads() const noexcept override { return threads_; }
   void set_threads(int threads) override {
     threads_ = threads;

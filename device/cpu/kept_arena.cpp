@@ -66,10 +66,11 @@ thread_local InUse in_use;
 
 std::shared_ptr<Arena> make_kept_arena(Arena& from) { return std::make_shared<KeptArena>(from); }
 
-UseArena::UseArena(const Device& device, std::shared_ptr<Arena> arena) {
+UseArena::UseArena(const Device& device, std::shared_ptr<Arena> arena)
+    : device_before_(in_use.device), before_(std::move(in_use.arena)) {
   in_use = {&device, std::move(arena)};
 }
-UseArena::~UseArena() { in_use = {}; }
+UseArena::~UseArena() { in_use = {device_before_, std::move(before_)}; }
 
 std::shared_ptr<Arena> arena_in_use(const Device& device) {
   return in_use.device == &device ? in_use.arena : nullptr;

@@ -9,6 +9,7 @@
 
 #include "belfry/core/error.h"
 #include "belfry/device/host_kernels.h"
+#include "belfry/device/loop_internal.h"
 
 namespace belfry {
 namespace {
@@ -269,38 +270,48 @@ void bound_instruction_set() {
 }  // namespace
 
 OneDnn::OneDnn()
-    : impl_(translated("start-up", [] {
-        static const bool bounded = (bound_instruction_set(), true);
-        static_cast<void>(bounded);
-        return std::make_unique<Impl>();
-      })) {}
+    : impl_(translated("start-up",
+                       [] {
+                         static const bool bounded = (bound_instruction_set(), true);
+                         static_cast<void>(bounded);
+                         return std::make_unique<Impl>();
+                       })),
+      lanes_(kMostLanes) {}
 OneDnn::~OneDnn() = default;
+
+OneDnn::Impl& OneDnn::here() {
+  const int lane = loop_lane();
+  if (lane < 0) return *impl_;
+  auto& own = lanes_[static_cast<std::size_t>(lane)];
+  if (!own) own = std::make_unique<Impl>();
+  return *own;
+}
 
 void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const float* bias,
                     float* c) {
   translated("matmul", [&] {
     if (s.transpose_a != 0) return sgemm(s, a, b, bias, c);
-    const Entry& e = impl_->entry(Kind::matmul, s, &Impl::build_matmul);
+    const Entry& e = here().entry(Kind::matmul, s, &Impl::build_matmul);
     if (!e.call.primitive) return sgemm(s, a, b, bias, c);
     e.call.point(0, a);
     e.call.point(1, b);
     e.call.point(2, c);
     if (s.bias != 0) e.call.point(3, bias);
-    e.call(impl_->stream);
+    e.call(here().stream);
   });
 }
 
 bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weight,
                           const float* bias, float* y) {
   return translated("convolution", [&] {
-    const Entry& e = impl_->entry(Kind::forward, s, &Impl::build_forward);
+    const Entry& e = here().entry(Kind::forward, s, &Impl::build_forward);
     if (!e.call.primitive) return false;
     (e.reorders ? e.reorder : e.call).point(e.reorders ? 0 : 1, weight);
-    if (e.reorders) e.reorder(impl_->stream);
+    if (e.reorders) e.reorder(here().stream);
     e.call.point(0, x);
     e.call.point(2, y);
     if (s.bias != 0) e.call.point(3, bias);
-    e.call(impl_->stream);
+    e.call(here().stream);
     return true;
   });
 }
@@ -308,13 +319,13 @@ bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weigh
 bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float* weight,
                                 float* dx) {
   return translated("convolution backward (data)", [&] {
-    const Entry& e = impl_->entry(Kind::backward_data, s, &Impl::build_backward_data);
+    const Entry& e = here().entry(Kind::backward_data, s, &Impl::build_backward_data);
     if (!e.call.primitive) return false;
     (e.reorders ? e.reorder : e.call).point(e.reorders ? 0 : 1, weight);
-    if (e.reorders) e.reorder(impl_->stream);
+    if (e.reorders) e.reorder(here().stream);
     e.call.point(0, dy);
     e.call.point(2, dx);
-    e.call(impl_->stream);
+    e.call(here().stream);
     return true;
   });
 }
@@ -322,13 +333,13 @@ bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float
 bool OneDnn::conv_backward_weights(const ConvShape& s, const float* x, const float* dy,
                                    float* dweight) {
   return translated("convolution backward (weights)", [&] {
-    const Entry& e = impl_->entry(Kind::backward_weights, s, &Impl::build_backward_weights);
+    const Entry& e = here().entry(Kind::backward_weights, s, &Impl::build_backward_weights);
     if (!e.call.primitive) return false;
     (e.reorders ? e.reorder : e.call).point(1, dweight);
     e.call.point(0, x);
     e.call.point(2, dy);
-    e.call(impl_->stream);
-    if (e.reorders) e.reorder(impl_->stream);
+    e.call(here().stream);
+    if (e.reorders) e.reorder(here().stream);
     return true;
   });
 }

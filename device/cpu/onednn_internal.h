@@ -11,9 +11,10 @@ namespace belfry {
 
 // oneDNN for one device: its engine, stream and primitives, made on first use and kept. A hit
 // costs a hash lookup. Lives in a device slot and is called by the thread that runs the device's
-// stream: a primitive built with another OpenMP thread count runs up to 3 times slower.
-// Every call throws DeviceError when oneDNN fails. The convolutions return false, having done
-// nothing, when oneDNN has only its reference loops (1000 times slower) for a shape.
+// stream: a primitive built with another OpenMP thread count runs up to 3 times slower. The lanes
+// of a loop have an engine and primitives each, for one thread. Every call throws DeviceError when
+// oneDNN fails. The convolutions return false, having done nothing, when oneDNN has only its
+// reference loops (1000 times slower) for a shape.
 class OneDnn {
  public:
   OneDnn();
@@ -34,7 +35,9 @@ class OneDnn {
 
  private:
   struct Impl;
+  Impl& here();  // of this thread's lane
   std::unique_ptr<Impl> impl_;
+  std::vector<std::unique_ptr<Impl>> lanes_;
 };
 
 }  // namespace belfry

@@ -53,13 +53,14 @@ class CpuStream : public Stream {
   bool capturing() const noexcept override { return graph_ != nullptr; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
+  // The whole call here and now, split over `threads` where that pays.
+  static void run_kernel(const KernelCall& call, int threads);
 
  protected:
   void capture_record(CpuEvent& event);
   void capture_wait(const CpuEvent& event);
   // True when capturing: the task went into the graph instead.
   bool captured(const Touches& touches, const Task& task);
-  static void run_kernel(const KernelCall& call, int threads);
   int threads() const noexcept { return threads_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "belfry/device/cuda/check.h"
 #include "belfry/device/cuda/kernel_table.h"
 #include "belfry/device/device.h"
+#include "belfry/device/use_stream.h"
 
 namespace belfry {
 
@@ -69,6 +70,7 @@ class CudaStream : public Stream {
 
  private:
   struct HostCall;
+  bool in_capture() const;
   static void CUDART_CB run_host_call(void* call);
   CudaDevice& device_;
   int gpu_;
@@ -91,7 +93,10 @@ class CudaDevice : public Device {
   std::unique_ptr<Stream> stream(int priority = 0) override;
   std::unique_ptr<Event> event(bool external = false) override;
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
-  Stream& main() override { return *main_; }
+  Stream& main() override {
+    Stream* const used = stream_in_use(*this);
+    return used != nullptr ? *used : *main_;
+  }
   int threads() const noexcept override { return 1; }
   void set_threads(int) override {}
   bool host_memory() const noexcept override { return false; }

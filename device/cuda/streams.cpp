@@ -134,13 +134,22 @@ void CudaStream::replay(Graph& graph) {
   BELFRY_CUDA(gpu_, cudaGraphLaunch, dynamic_cast<CudaGraph&>(graph).handle(), stream_);
 }
 
+// Itself, or joined to another stream's capture by a wait for its event.
+bool CudaStream::in_capture() const {
+  if (capturing_) return true;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  BELFRY_CUDA(gpu_, cudaStreamIsCapturing, stream_, &status);
+  return status != cudaStreamCaptureStatusNone;
+}
+
 void CudaStream::submit(const Touches& touches, Task task) {
+  const bool recorded = in_capture();
   auto call =
-      std::make_unique<HostCall>(HostCall{this, task.clone(task.object), task.invoke, !capturing_});
+      std::make_unique<HostCall>(HostCall{this, task.clone(task.object), task.invoke, !recorded});
   const CurrentDevice current(gpu_);
   if (belfry_sim_bind_host_function != nullptr) belfry_sim_bind_host_function(touches);
   BELFRY_CUDA(gpu_, cudaLaunchHostFunc, stream_, run_host_call, call.get());
-  if (capturing_)
+  if (recorded)
     kept_.push_back(std::move(call));
   else
     call.release();  // the callback's now

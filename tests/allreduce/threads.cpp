@@ -41,10 +41,8 @@ TEST_CASE("collectives of the threads transport move the right bytes") {
         expect(c.rank() == t);
         expect(c.size() == n);
         for (int round = 0; round < 3; ++round) {
-          std::vector<float> mine{static_cast<float>(t + round), 1}, all(2 * count), sum(2), top(2);
+          std::vector<float> mine{static_cast<float>(t + round), 1}, all(2 * count);
           c.all_gather(s, mine.data(), all.data(), 8, {1, 0, round});
-          c.all_reduce(s, mine.data(), sum.data(), 2, Reduce::sum, {2, 0, round});
-          c.all_reduce(s, mine.data(), top.data(), 2, Reduce::max, {3, 0, round});
           float root = t == n - 1 ? 42.f : 0.f;
           c.broadcast(s, &root, 4, n - 1, {4, 0, round});
           // Member a sends b copies of a * 10 + b to member b.
@@ -62,10 +60,6 @@ TEST_CASE("collectives of the threads transport move the right bytes") {
           }
           c.exchange(s, send, send_bytes, recv, recv_bytes, {5, 1, round});
           s.synchronize();
-          const float total = static_cast<float>(n * (n - 1) / 2 + n * round);
-          expect(sum[0] == total);
-          expect(sum[1] == static_cast<float>(n));
-          expect(top[0] == static_cast<float>(n - 1 + round));
           expect(root == 42);
           for (std::size_t p = 0; p < count; ++p) {
             expect(all[2 * p] == static_cast<float>(static_cast<int>(p) + round));

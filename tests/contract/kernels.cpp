@@ -209,8 +209,8 @@ TEST_CASE("all that is launched in f32 is in the lists of kernels", "[kernels]")
                                            "plain_conv_backward_data_f32",
                                            "plain_conv_backward_weights_f32",
                                            "plain_conv_forward_f32",
-                                           "reduce_members",
                                            "set_numbers",
+                                           "sum_members",
                                            "widen_from_bf16"};
   for (const auto& [name, kernel] : listed.kernels) {
     INFO(name);

@@ -84,16 +84,16 @@ TEST_CASE("with check_tags towers that issue different collectives are told both
          gather(c, d, {7, 2, 5}, t == 1 ? 32 : 16);
        },
        "update 5) of 32 bytes", "update 5) of 16 bytes"},
-      {"order and type",
+      {"another collective",
        [](int t, Communicator& c, Device& d) {
          Tensor x = floats(d, 4), y = floats(d, 12);
          d.main().fill(x.raw(), 0, x.bytes());
          if (t == 1)
-           c.all_reduce(d.main(), x.data<float>(), x.data<float>(), 4, Reduce::sum, {7, 2, 5});
+           c.broadcast(d.main(), x.raw(), 16, 0, {7, 2, 5});
          else
            c.all_gather(d.main(), x.raw(), y.raw(), 16, {7, 2, 5});
        },
-       "tower 1: all_reduce sum (kind 7, bucket 2, update 5) of 4 floats",
+       "tower 1: broadcast (kind 7, bucket 2, update 5) of 16 bytes",
        "all_gather (kind 7, bucket 2, update 5) of 16 bytes"},
       {"root",
        [](int t, Communicator& c, Device& d) {
@@ -207,10 +207,11 @@ TEST_CASE("each call of CUDA or NCCL that fails in turn is one error, and never 
           "[cuda-sim]") {
   constexpr int kTowers = 3;
   const auto program = [](Group& g) {
-    return g.run([](int t, Communicator& c, Device& d) {
-      Tensor x = floats(d, 8);
+    return g.run([&g](int t, Communicator& c, Device& d) {
+      Tensor x = floats(d, 8), all = floats(d, 12);
+      g.transport->control(t).barrier();  // nobody takes memory beside collectives
       d.main().fill(x.raw(), 0, x.bytes());
-      c.all_reduce(d.main(), x.data<float>(), x.data<float>(), 4, Reduce::sum, {1, 0, 1});
+      c.all_gather(d.main(), x.raw(), all.raw(), 16, {1, 0, 1});
       c.broadcast(d.main(), x.raw(), 16, 1, {2, 0, 1});
       std::vector<const void*> send(kTowers, x.raw());
       std::vector<void*> recv;
@@ -259,7 +260,7 @@ TEST_CASE("each call of CUDA or NCCL that fails in turn is one error, and never 
   }
   // Of each tower: an all-gather, a broadcast, a group of two sends and receives, and its end.
   CHECK(in_nccl >= static_cast<int>(30 * runs));
-  CHECK(failed_calls >= static_cast<int>(130 * runs));
+  CHECK(failed_calls >= static_cast<int>(115 * runs));
 }
 
 TEST_CASE("a group that cannot work says so before it starts", "[cuda-sim]") {

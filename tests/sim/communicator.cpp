@@ -82,22 +82,6 @@ class SimCommunicator : public Communicator {
           });
   }
 
-  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
-                  CommTag tag) override {
-    Touches t;
-    t.reads(in, n * sizeof(float)).writes(out, n * sizeof(float));
-    issue(s, "all_reduce", n * sizeof(float), tag, post(in, out), t, 2 * n * sizeof(float),
-          [n, op](Collective& c) {
-            std::vector<float> sum(n);
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::size_t p = 0; p < c.posts.size(); ++p) {
-                const float v = static_cast<const float*>(c.posts[p].in)[i];
-                sum[i] = p == 0 ? v : (op == Reduce::sum ? sum[i] + v : std::max(sum[i], v));
-              }
-            for (const Post& to : c.posts) std::memcpy(to.out, sum.data(), n * sizeof(float));
-          });
-  }
-
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
     Touches t;
     if (rank_ == root)

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "belfry/device/use_stream.h"
+
 namespace belfry::sim {
 namespace {
 
@@ -104,7 +106,10 @@ class DeclaredDevice : public Device {
     return std::make_unique<CpuEvent>(external);
   }
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
-  Stream& main() override { return main_; }
+  Stream& main() override {
+    Stream* const used = stream_in_use(*this);
+    return used != nullptr ? *used : main_;
+  }
   int threads() const noexcept override { return threads_; }
   void set_threads(int) override {}
   bool host_memory() const noexcept override { return true; }

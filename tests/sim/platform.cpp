@@ -6,6 +6,7 @@
 #include <map>
 
 #include "belfry/core/error.h"
+#include "belfry/device/use_stream.h"
 
 namespace belfry::sim {
 namespace {
@@ -103,7 +104,10 @@ class SimDevice : public Device {
     return std::make_unique<SimEvent>(scheduler_, external);
   }
   Arena& arena(MemoryKind kind) override { return kind == MemoryKind::pinned ? pinned_ : arena_; }
-  Stream& main() override { return *main_; }
+  Stream& main() override {
+    Stream* const used = stream_in_use(*this);
+    return used != nullptr ? *used : *main_;
+  }
   int threads() const noexcept override { return threads_; }
   void set_threads(int) override {}  // kernels run whole here
   bool host_memory() const noexcept override { return memory_ == nullptr; }

@@ -2,8 +2,6 @@
 // The ranges of device memory that operations declare are complete: on devices where all else is
 // hidden from them they give the same bits. Tables in host memory are not hidden.
 #include "belfry/allreduce/average_gradients.h"
-#include "belfry/allreduce/leaf.kernel.h"
-#include "belfry/allreduce/parts.kernel.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/elementwise/mul.h"
@@ -106,15 +104,18 @@ TEST_CASE("every op declares all that it reads and writes", "[ranges]") {
       REQUIRE(platform.memory().reports() == kNothing);
     }
   };
-  for (const auto& [name, entry] : registry.table<OpEntry>())
-    for (const OpCase& c : entry.cases()) check(name, c);
+  for (const auto& [name, entry] : registry.table<OpEntry>()) DYNAMIC_SECTION(name) {
+      for (const OpCase& c : entry.cases()) check(name, c);
+    }
   // A value used several times: its gradient is a sum of terms, the first of them shared.
-  OpCase terms;
-  terms.inputs = {sample({5, 7})};
-  terms.run = [](std::span<const Tensor> t) {
-    return add(add(t[0], t[0]), add(mul(t[0], t[0]), t[0]));
-  };
-  check("terms of a gradient", terms);
+  SECTION("terms of a gradient") {
+    OpCase terms;
+    terms.inputs = {sample({5, 7})};
+    terms.run = [](std::span<const Tensor> t) {
+      return add(add(t[0], t[0]), add(mul(t[0], t[0]), t[0]));
+    };
+    check("terms of a gradient", terms);
+  }
 }
 
 TEST_CASE("averaging of lists declares all that it reads and writes", "[ranges]") {
@@ -135,39 +136,6 @@ TEST_CASE("an update declares all that it reads and writes", "[ranges]") {
   const auto platform = std::make_shared<DeclaredPlatform>();
   CHECK(accumulated({.platform = platform}) == accumulated({}));
   CHECK(platform->memory().reports() == kNothing);
-}
-
-TEST_CASE("kernels of leaves and parts declare all that they read and write", "[ranges]") {
-  // What no run of the others tells apart: weights of 0, a fault, a part that is set.
-  DeclaredPlatform platform;
-  const auto run = [](Device& d) {
-    const auto tensor = [&](std::vector<double> values) {
-      return Tensor::from(values, Shape{static_cast<std::int64_t>(values.size())}, DType::f32, d);
-    };
-    const auto merged = [&](double l, double r) {
-      const Tensor left = tensor({1, 2}), right = tensor({10, 20}), weights = tensor({l, r});
-      launch_elements(d.main(), 2,
-                      MergeLeaves{left.data<float>(), right.data<float>(), weights.data<float>(),
-                                  weights.data<float>() + 1});
-      return left.to_vector();
-    };
-    std::vector<Values> out{merged(1, 0), merged(0, 1), merged(1, 1)};
-    const Tensor loss = tensor({3, 2}), fault = tensor({1, 0, 0, 0, 0, 0}),
-                 part = tensor({0, 0, 0, 0});
-    static_assert(sizeof(LabelFault) == 24 && sizeof(DevicePart) == 16);
-    auto* const to = static_cast<DevicePart*>(part.raw());
-    launch_elements(d.main(), 1,
-                    AddUnit{loss.data<float>(), loss.data<float>() + 1,
-                            static_cast<const LabelFault*>(fault.raw()), to, true});
-    out.push_back(part.to_vector());
-    launch_elements(d.main(), 1, SetPart{to, {.weight = 5, .units = 7}});
-    out.push_back(part.to_vector());
-    return out;
-  };
-  const std::vector<Values> want{{1, 2}, {10, 20}, {11, 22}, {2, 6, 1, 1}, {5, 0, 7, 0}};
-  CHECK(run(*make_cpu_device(0, 1, Executor::in_place)) == want);
-  CHECK(run(*platform.device(0, 1)) == want);
-  CHECK(platform.memory().reports() == kNothing);
 }
 
 TEST_CASE("every optimizer rule declares all that it reads and writes", "[ranges]") {

@@ -23,6 +23,7 @@ ncclComm* make_comm(State& s, const std::shared_ptr<Clique>& q, int rank, int de
     if (other != nullptr && other->device == device) q->failed = ncclInvalidUsage;
   q->ranks[static_cast<std::size_t>(rank)] = c;
   ++q->joined;
+  belfry::sim::join(q->known, s.scheduler.threads().me().clock);
   n.alive.insert(c);
   ++s.counts.live_communicators;
   s.scheduler.threads().progressed();
@@ -39,6 +40,7 @@ ncclResult_t join(State& s, ncclComm_t* out, ncclComm* c) {
   const auto wait = [&s, out, c] {
     Clique& q = *c->clique;
     s.scheduler.block_until([&q] { return q.ready(); }, "the init of a communicator");
+    belfry::sim::join(s.scheduler.threads().me().clock, q.known);
     if (q.failed == ncclSuccess) return ncclSuccess;
     s.nccl->last_error = "two ranks of a communicator are on one GPU";
     drop_comm(s, c);
@@ -153,10 +155,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
         const std::shared_ptr<Clique> q = comm->clique;
         Split& entry = q->splits[comm->splits++];
         entry.entries[comm->rank] = {color, key};
+        belfry::sim::join(entry.known, s.scheduler.threads().me().clock);
         s.scheduler.threads().progressed();
         if (entry.entries.size() == q->n) split(s, *q, entry);
         const auto wait = [&s, out, q, &entry, rank = comm->rank] {
           s.scheduler.block_until([&entry] { return entry.complete; }, "ncclCommSplit");
+          belfry::sim::join(s.scheduler.threads().me().clock, entry.known);
           *out = entry.entries.at(rank).result;
           return ncclSuccess;
         };
@@ -209,6 +213,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     if (usable(s, comm, "ncclCommGetAsyncError") == nullptr) return ncclInvalidArgument;
     const Clique& q = *comm->clique;
     s.poll();
+    if (q.ready()) belfry::sim::join(s.scheduler.threads().me().clock, q.known);
     *error = q.failed != ncclSuccess  ? q.failed
              : q.error != ncclSuccess ? q.error
              : q.ready()              ? ncclSuccess

@@ -55,6 +55,20 @@ void check_order(State& s, const std::shared_ptr<Collective>& c, int device) {
   }
 }
 
+Issue issue_on(State& s, int device) {
+  return {device, s.scheduler.threads().me().clock, s.allocated[device]};
+}
+
+// Taking memory may wait for all GPUs of the process: for one, too, whose part of a collective is
+// queued while the call keeps this one's part from being issued. So it has to end before.
+void check_memory(State& s, const Issue& a, const Issue& b) {
+  for (const auto& [taker, waiter] : {std::pair(&a, &b), std::pair(&b, &a)})
+    if (a.device != b.device && !covers(waiter->clock, taker->allocated))
+      s.scheduler.report("memory of cuda:" + std::to_string(taker->device) +
+                         " is taken or given back while cuda:" + std::to_string(waiter->device) +
+                         " may wait for it in a collective, which may hang");
+}
+
 std::shared_ptr<Collective> entry_of(State& s, Clique& q, std::uint64_t number,
                                      const NcclCall& call) {
   std::shared_ptr<Collective>& entry = q.open[number];
@@ -104,10 +118,12 @@ std::shared_ptr<Pair> pair_of(State& s, ncclComm* comm, const NcclCall& call) {
   if (others.empty()) {
     pair = std::make_shared<Pair>();
     pair->bytes = bytes;
+    pair->first = issue_on(s, comm->device);
     mine.push_back(pair);
   } else {
     pair = others.front();
     others.pop_front();
+    check_memory(s, pair->first, issue_on(s, comm->device));
     if (pair->bytes != bytes) {
       s.scheduler.report("a send and its receive differ in size: " + std::to_string(bytes) +
                          " and " + std::to_string(pair->bytes) + " bytes");
@@ -182,6 +198,9 @@ ncclResult_t post(State& s, ncclComm* comm, const NcclCall& call, int queue) {
   c->calls[me] = call;
   c->posted[me] = 1;
   check_order(s, c, comm->device);
+  const Issue mine = issue_on(s, comm->device);
+  for (const Issue& other : c->issues) check_memory(s, other, mine);
+  c->issues.push_back(mine);
   Operation op;
   op.kind = Operation::Kind::collective;
   op.what = s.name(name_of(call) + " of rank " + std::to_string(comm->rank) +

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <deque>
-#include <map>
-#include <memory>
 #include <set>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "belfry/tests/simcuda/api.h"
 
@@ -15,11 +10,17 @@ namespace belfry::sim {
 
 using Kind = NcclCall::Kind;
 
+struct Issue {  // what a rank's thread knew, and when memory of its device had last been taken
+  int device = -1;
+  VectorClock clock{}, allocated{};
+};
+
 // A collective that some ranks have issued; begins when all have.
 struct Collective : Rendezvous {
   std::string signature;
   std::vector<NcclCall> calls;  // by rank
   std::vector<char> posted;
+  std::vector<Issue> issues;           // so far
   std::map<int, std::uint64_t> order;  // by device: its place among all collectives there
 };
 
@@ -27,6 +28,7 @@ struct Collective : Rendezvous {
 struct Pair {
   const void* from = nullptr;
   std::size_t bytes = 0;
+  Issue first{};
   std::shared_ptr<Mark> ready = std::make_shared<Mark>(), done = std::make_shared<Mark>();
 };
 
@@ -37,12 +39,14 @@ struct Split {
   };
   std::map<int, Entry> entries;  // by rank
   bool complete = false;
+  VectorClock known{};  // by the ranks that have called, before
 };
 
 // What the ranks of one communicator share.
 struct Clique {
   explicit Clique(std::size_t size) : n(size), ranks(size, nullptr), next(size, 0) {}
   std::size_t n, joined = 0;
+  VectorClock known{};  // by the ranks that have joined, before
   std::vector<ncclComm*> ranks;
   std::vector<std::uint64_t> next;  // number of the next collective, by rank
   std::map<std::uint64_t, std::shared_ptr<Collective>> open;  // not issued by all

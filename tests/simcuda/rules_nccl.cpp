@@ -204,8 +204,8 @@ TEST_CASE("a chain of sends between threads needs no group", "[cuda-sim]") {
         cudaStream_t s = make_stream(), other = make_stream();
         cudaEvent_t e = make_event();
         ncclComm_t comm = nullptr;
-        NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
         float* p = to_device(std::vector<float>(3, r == 0 ? 7 : 0), s);
+        NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
         if (r == 0) NCCL_OK(ncclSend(p, 3, ncclFloat, 1, comm, s));
         if (r == 1) NCCL_OK(ncclRecv(p, 3, ncclFloat, 0, comm, s));
         OK(cudaEventRecord(e, s));
@@ -261,14 +261,14 @@ TEST_CASE("communicators are made by threads together, and split", "[cuda-sim]")
       REQUIRE(v == r);
       NCCL_OK(ncclCommCuDevice(comm, &v));
       REQUIRE(v == r);
+      cudaStream_t s = make_stream();
+      float* p = to_device(std::vector<float>(3, static_cast<float>(r)), s);
       // The last rank stays out; the others change their order.
       NCCL_OK(ncclCommSplit(comm, r == 3 ? NCCL_SPLIT_NOCOLOR : 5, -r, &half, nullptr));
       REQUIRE((half == nullptr) == (r == 3));
       if (half != nullptr) {
         NCCL_OK(ncclCommUserRank(half, &v));
         REQUIRE(v == 2 - r);
-        cudaStream_t s = make_stream();
-        float* p = to_device(std::vector<float>(3, static_cast<float>(r)), s);
         NCCL_OK(ncclAllReduce(p, p, 3, ncclFloat, ncclSum, half, s));
         REQUIRE(from_device(p, 3, s) == std::vector<float>(3, 3));
         NCCL_OK(ncclCommDestroy(half));
@@ -326,8 +326,8 @@ TEST_CASE("collectives are captured, and replayed on all ranks", "[cuda-sim]") {
       OK(cudaSetDevice(r));
       cudaStream_t s = make_stream();
       ncclComm_t comm = nullptr;
-      NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
       float* p = to_device(std::vector<float>(3, 1), s);
+      NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
       OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
       NCCL_OK(ncclAllReduce(p, p, 3, ncclFloat, ncclSum, comm, s));
       cudaGraph_t graph = nullptr;
@@ -351,9 +351,9 @@ TEST_CASE("one communicator on two streams keeps the order of its calls", "[cuda
       OK(cudaSetDevice(r));
       cudaStream_t a = make_stream(), b = make_stream();
       ncclComm_t comm = nullptr;
-      NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
       float *p = to_device(std::vector<float>(3, 1), a),
             *q = to_device(std::vector<float>(3, 1), b);
+      NCCL_OK(ncclCommInitRank(&comm, 2, id, r));
       for (int i = 0; i < 3; ++i) {
         NCCL_OK(ncclAllReduce(p, p, 3, ncclFloat, ncclSum, comm, a));
         NCCL_OK(ncclAllReduce(q, q, 3, ncclFloat, ncclSum, comm, b));

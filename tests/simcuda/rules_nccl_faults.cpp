@@ -9,7 +9,7 @@ struct Rank {
   int number;
   cudaStream_t stream, other;
   ncclComm_t comm;
-  float *data, *more;
+  float *data, *more, *pinned;
   ncclResult_t reduce(std::size_t n = 8, ncclRedOp_t op = ncclSum) const {
     return ncclAllReduce(data, data, n, ncclFloat, op, comm, stream);
   }
@@ -24,8 +24,13 @@ void on_ranks(SimCuda& sim, int n, F body) {
   NCCL_OK(ncclGetUniqueId(&id));
   on_threads(sim, n, [&](int r) {
     OK(cudaSetDevice(r));
-    Rank rank{r,       make_stream(),          make_stream(),
-              nullptr, device_memory(kFloats), device_memory(kFloats)};
+    Rank rank{r,
+              make_stream(),
+              make_stream(),
+              nullptr,
+              device_memory(kFloats),
+              device_memory(kFloats),
+              pinned_memory(2)};
     OK(cudaMemsetAsync(rank.data, 0, kFloats * sizeof(float), rank.stream));
     OK(cudaMemsetAsync(rank.more, 0, kFloats * sizeof(float), rank.stream));
     NCCL_OK(ncclCommInitRank(&rank.comm, n, id, r));
@@ -157,18 +162,36 @@ TEST_CASE("allocation while collectives may be queued is reported", "[cuda-sim]"
     for (const bool waits : {true, false})
       under_seeds(2, 10, [&](SimCuda& sim) {
         on_ranks(sim, 2, [&](const Rank& r) {
-          void *p = nullptr, *q = nullptr, *pinned = nullptr;
-          OK(cudaMalloc(&q, 8));
-          OK(cudaMallocHost(&pinned, 8));
+          void* p = nullptr;
           NCCL_OK(r.reduce());
           if (waits) OK(cudaStreamSynchronize(r.stream));
           if (what == 0) OK(cudaMalloc(&p, 8));
-          if (what == 1) OK(cudaFree(q));
+          if (what == 1) OK(cudaFree(r.more));
           if (what == 2) OK(cudaMallocHost(&p, 8));
-          if (what == 3) OK(cudaFreeHost(pinned));
+          if (what == 3) OK(cudaFreeHost(r.pinned));
         });
         REQUIRE(sim.reports().empty() == waits);
         if (!waits) REQUIRE(reported(sim, "while a collective may be queued on cuda:"));
+      });
+}
+
+TEST_CASE("memory taken while another GPU may wait for this one is reported", "[cuda-sim]") {
+  for (const bool sends : {false, true})
+    for (const bool ordered : {false, true})
+      under_seeds(2, 20, [&](SimCuda& sim) {
+        on_ranks(sim, 2, [&](const Rank& r) {
+          ncclComm_t after = nullptr;
+          void* p = nullptr;
+          if (r.number == 1) OK(cudaMalloc(&p, 8));
+          if (ordered) NCCL_OK(ncclCommSplit(r.comm, 0, 0, &after, nullptr));  // hosts meet
+          if (!sends) NCCL_OK(r.reduce());
+          if (sends && r.number == 0) NCCL_OK(ncclSend(r.data, 8, ncclFloat, 1, r.comm, r.stream));
+          if (sends && r.number == 1) NCCL_OK(ncclRecv(r.data, 8, ncclFloat, 0, r.comm, r.stream));
+        });
+        sim.run_rest();
+        REQUIRE(sim.reports().empty() == ordered);
+        if (!ordered)
+          REQUIRE(reported(sim, "memory of cuda:1 is taken or given back while cuda:0 may wait"));
       });
 }
 

@@ -116,6 +116,9 @@ void State::may_allocate(const char* call, int device) {
     if (!mark->done || !covers(scheduler.threads().me().clock, mark->clock))
       scheduler.report(std::string(call) + " while a collective may be queued on cuda:" +
                        std::to_string(device) + ", which may hang");
+  auto& me = scheduler.threads().me();
+  tick(me.clock, me.agent);
+  allocated[device] = me.clock;
 }
 
 void State::wait_device(int device, bool counted) {

@@ -55,6 +55,7 @@ class State {
   std::map<int, std::vector<int>> branches;  // of graphs: their queues, by device
   // The last collective on each queue of a device: done when the mark is.
   std::map<int, std::map<int, std::shared_ptr<Mark>>> collectives;
+  std::map<int, VectorClock> allocated;      // when memory of a device was last taken or given back
   std::map<const void*, int> shared_memory;  // of kernels, by cudaFuncSetAttribute
   std::unique_ptr<NcclState> nccl;
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "belfry/allreduce/transports/nccl/nccl_internal.h"
-#include "belfry/allreduce/transports/threads/reduce_members.kernel.h"
 #include "belfry/autodiff/tensor.h"
 
 namespace belfry::nccl {
@@ -15,22 +14,18 @@ namespace {
 // before it had time to leave.
 class Inside {
  public:
-  Inside(Shared& shared, Member& member) : shared_(shared), member_(member) {
+  Inside(const Shared& shared, Member& member) : member_(member) {
     member_.inside.store(true);  // seq_cst, as the watchdog's read: one of the two sees the other
-    if (!shared_.failed()) return;
+    if (!shared.failed()) return;
     leave();
-    shared_.require_healthy();
+    shared.require_healthy();
   }
-  ~Inside() { leave(); }
+  ~Inside() { leave(); }  // an abort that waits for it looks again when its grace is over
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
-  void leave() {
-    member_.inside.store(false);
-    if (shared_.failed()) shared_.host.notify();
-  }
-  Shared& shared_;
+  void leave() { member_.inside.store(false); }
   Member& member_;
 };
 
@@ -105,8 +100,7 @@ class NcclCommunicator : public Communicator {
         member_(*shared_->members.at(static_cast<std::size_t>(tower))),
         watchdog_(watchdog),
         tags_(threads::make_control(shared_->tags, tower)),
-        control_(threads::make_control(shared_->group, tower)),
-        all_(Tensor::empty(Shape{0}, DType::f32, member_.device)) {}
+        control_(threads::make_control(shared_->group, tower)) {}
   int rank() const noexcept override { return member_.tower; }
   int size() const noexcept override { return static_cast<int>(shared_->members.size()); }
 
@@ -140,19 +134,6 @@ class NcclCommunicator : public Communicator {
       if (bytes != 0)
         checked(ncclAllGather(in, out, bytes, ncclUint8, member_.comm, stream), "ncclAllGather");
     });
-  }
-
-  // NCCL's own sum has no fixed order: all parts are moved and added up here.
-  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
-                  CommTag tag) override {
-    const Call call{op == Reduce::max ? "all_reduce max" : "all_reduce sum", tag};
-    Member::Slot* slot = enter(call, call.text() + " of " + std::to_string(n) + " floats");
-    float* all = gathered(s, n);
-    issue(s, call, slot, [&](const auto& checked, cudaStream_t stream) {
-      if (n != 0)
-        checked(ncclAllGather(in, all, n, ncclFloat32, member_.comm, stream), "ncclAllGather");
-    });
-    launch_elements(s, n, ReduceMembers{all, n, shared_->members.size(), op == Reduce::max, out});
   }
 
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
@@ -258,20 +239,10 @@ class NcclCommunicator : public Communicator {
     slot->recorded.store(true, std::memory_order_release);
   }
 
-  float* gathered(Stream& s, std::size_t n) {
-    const std::size_t want = n * shared_->members.size();
-    if (static_cast<std::size_t>(all_.size()) < want) {
-      s.synchronize();  // an earlier collective may still use the old one
-      all_ = Tensor::empty(Shape{static_cast<std::int64_t>(want)}, DType::f32, member_.device);
-    }
-    return all_.data<float>();
-  }
-
   std::shared_ptr<Shared> shared_;
   Member& member_;
   Watchdog& watchdog_;
   std::unique_ptr<Control> tags_, control_;
-  Tensor all_;
 };
 
 }  // namespace

@@ -2,8 +2,6 @@
 #include <algorithm>
 
 #include "belfry/allreduce/transports/threads/group_internal.h"
-#include "belfry/allreduce/transports/threads/reduce_members.kernel.h"
-#include "belfry/autodiff/tensor.h"
 
 namespace belfry::threads {
 namespace {
@@ -35,12 +33,7 @@ class ThreadsControl : public Control {
 class ThreadsCommunicator : public Communicator {
  public:
   ThreadsCommunicator(Group& group, int rank, Device& device)
-      : group_(group),
-        rank_(rank),
-        device_(device),
-        ready_(device.event()),
-        done_(device.event()),
-        scratch_(Tensor::empty(Shape{0}, DType::f32, device)) {}
+      : group_(group), rank_(rank), ready_(device.event()), done_(device.event()) {}
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return group_.n; }
 
@@ -77,19 +70,6 @@ class ThreadsCommunicator : public Communicator {
     leave(s, tag, [&](std::size_t) { return bytes != 0; });
   }
 
-  void all_reduce(Stream& s, const float* in, float* out, std::size_t n, Reduce op,
-                  CommTag tag) override {
-    const auto posts = enter(s, {tag, n * sizeof(float), in});
-    float* all = scratch(s, n * posts.size());
-    std::vector<Move> moves;
-    for (std::size_t p = 0; p < posts.size(); ++p)
-      moves.push_back({all + p * n, posts[p].data, n * sizeof(float), p});
-    copy(s, posts, moves);
-    // Everybody has read before anyone writes: `in` may be `out`.
-    leave(s, tag, [&](std::size_t) { return n != 0; });
-    launch_elements(s, n, ReduceMembers{all, n, posts.size(), op == Reduce::max, out});
-  }
-
   void broadcast(Stream& s, void* data, std::size_t bytes, int root, CommTag tag) override {
     const auto posts = enter(s, {tag, bytes, data});
     const auto from = static_cast<std::size_t>(root);
@@ -112,14 +92,6 @@ class ThreadsCommunicator : public Communicator {
     std::size_t member;
   };
   std::size_t me() const { return static_cast<std::size_t>(rank_); }
-
-  float* scratch(Stream& s, std::size_t n) {
-    if (scratch_.size() < static_cast<std::int64_t>(n)) {
-      s.synchronize();  // an earlier collective may still use the old one
-      scratch_ = Tensor::empty(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
-    }
-    return scratch_.data<float>();
-  }
 
   std::vector<CommPost> enter(Stream& s, CommPost post) {
     s.record(*ready_);
@@ -164,9 +136,7 @@ class ThreadsCommunicator : public Communicator {
 
   Group& group_;
   int rank_;
-  Device& device_;
   std::unique_ptr<Event> ready_, done_;
-  Tensor scratch_;
 };
 
 }  // namespace

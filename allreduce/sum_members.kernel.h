@@ -6,19 +6,15 @@
 
 namespace belfry {
 
-// out[i] = the sum or maximum over members m of in[m][i], in their order.
-struct ReduceMembers {
-  static constexpr const char* name = "reduce_members";
+// out[i] = the sum over members m of in[m][i], in their order: the same bits on every member.
+struct SumMembers {
+  static constexpr const char* name = "sum_members";
   const float* in;  // [members, n]
   std::size_t n, members;
-  bool largest;
   float* out;
   BELFRY_HD void operator()(std::size_t i) const {
     float v = in[i];
-    for (std::size_t m = 1; m < members; ++m) {
-      const float x = in[m * n + i];
-      v = largest ? (v < x ? x : v) : v + x;
-    }
+    for (std::size_t m = 1; m < members; ++m) v += in[m * n + i];
     out[i] = v;
   }
   void touches(Touches& t, std::size_t count) const {
@@ -27,8 +23,8 @@ struct ReduceMembers {
 };
 
 template <class Table>
-void kernels_of_reduce_members(Table& table) {
-  table.template elements<ReduceMembers>();
+void kernels_of_sum_members(Table& table) {
+  table.template elements<SumMembers>();
 }
 
 }  // namespace belfry
