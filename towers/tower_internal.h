@@ -83,7 +83,6 @@ class Tower {
   Rows rows_of(const Work& work) const;
   void fold(const UpdateInput& in, const Work& work);
   UpdateArgs update_args(const Work& work);
-  void apply(const Work& work);
   void scale_rates();
   void sum_parts();
   void reach_verdict(const SegmentStats* stats);
@@ -112,9 +111,8 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
   UpdateKinds seen_;                                       // memory has been taken for them
-  int units_ = 0;                                          // of this update on this tower
+  int units_ = 0, last_leaf_ = -1;  // of this update on this tower; the last with rows
   std::vector<RowPart> leaves_;
-  int last_leaf_ = -1;  // with rows
   LeafStack stack_;
   std::vector<const float*> weights_;  // by slot; null where leaves have been added up
 };

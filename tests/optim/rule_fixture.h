@@ -26,8 +26,8 @@ inline std::vector<float> normals(std::size_t n, std::uint32_t k, float scale = 
 }
 
 inline std::vector<float> squares_of(const std::vector<float>& g) {
-  std::vector<float> out(g.size());
-  for (std::size_t i = 0; i < g.size(); ++i) out[i] = g[i] * g[i];
+  std::vector<float> out = g;
+  for (float& v : out) v *= v;
   return out;
 }
 
@@ -36,8 +36,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// Parameters and state under one rule on a CPU device. `cuts` are where update() splits the flat
-// range into segments.
+// Parameters and state under one rule on a CPU device; update() cuts segments at `cuts`.
 struct RuleRun {
   const Rule& rule;
   std::unique_ptr<Device> device;
@@ -56,8 +55,7 @@ struct RuleRun {
     std::vector<std::size_t> ends = cuts;
     ends.push_back(param.size());
     std::vector<SegmentRef> segments;
-    std::size_t begin = 0;
-    for (const std::size_t end : ends) {
+    for (std::size_t begin = 0; const std::size_t end : ends) {
       segments.push_back({begin, static_cast<unsigned>(end - begin), 0});
       begin = end;
     }
@@ -71,7 +69,7 @@ struct RuleRun {
                     .variables = 1};
     for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
     std::vector<SegmentNorms> norms(segments.size());
-    const SegmentRange range{0, static_cast<unsigned>(segments.size())};
+    const SegmentRange range{0, static_cast<unsigned>(norms.size())};
     if (rule.layerwise()) {
       rule.measure(device->main(), args, norms.data());
       launch_rows(device->main(), 1, ScaleRates{norms.data(), norms.size(), &range, &scalars});
@@ -95,14 +93,13 @@ struct ReferenceRun {
               const std::vector<float>& square = {}) {
     const std::size_t states = rule.state_names().size();
     if (rule.layerwise()) {
-      double direction = 0, norm = 0;
+      double uu = 0, pp = 0;
       for (std::size_t i = 0; i < param.size(); ++i) {
         const double u =
             rule.reference_direction(param[i], grad[i], state.data() + i * states, scalars);
-        direction += u * u;
-        norm += param[i] * param[i];
+        uu += u * u, pp += param[i] * param[i];
       }
-      if (direction > 0 && norm > 0) scalars.lr *= static_cast<float>(std::sqrt(norm / direction));
+      if (uu > 0 && pp > 0) scalars.lr *= static_cast<float>(std::sqrt(pp / uu));
     }
     for (std::size_t i = 0; i < param.size(); ++i)
       rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0,
