@@ -300,6 +300,8 @@ UpdateArgs Tower::update_args(const Work& w) {
   return args;
 }
 
+void Tower::apply(const Work& w) { shared_.optimizer.rule->update(device_.main(), update_args(w)); }
+
 // The first pass of a rule with layer-wise rates, and the rates that follow from it.
 void Tower::scale_rates() {
   Work work;

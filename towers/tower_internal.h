@@ -20,7 +20,6 @@ class Tower {
         Transport& transport);
   ~Tower() { drain(); }  // what is queued uses memory of the group
   Tower(const Tower&) = delete;
-  Tower& operator=(const Tower&) = delete;
 
   void update(const UpdateInput& in, const Batch& shard, const LossFn& fn, TowerResult& out);
   // Gradients without averaging: the mean over this tower's units, absent ones undefined.
@@ -83,6 +82,7 @@ class Tower {
   Rows rows_of(const Work& work) const;
   void fold(const UpdateInput& in, const Work& work);
   UpdateArgs update_args(const Work& work);
+  void apply(const Work& work);
   void scale_rates();
   void sum_parts();
   void reach_verdict(const SegmentStats* stats);
@@ -103,7 +103,6 @@ class Tower {
   UpdateTables tables_;
   Outcome outcome_;
   Recorder recorder_;
-  // This update.
   std::vector<int> bucket_left_;
   std::vector<char> complete_, bucket_done_, present_here_;
   bool buckets_open_ = false;     // completing variables may release buckets
@@ -111,8 +110,9 @@ class Tower {
   bool exchange_broken_ = false;  // a bucket could not be given to the exchange
   bool summed_ = false, judged_ = false, filled_ = false;  // done in this update
   UpdateKinds seen_;                                       // memory has been taken for them
-  int units_ = 0, last_leaf_ = -1;  // of this update on this tower; the last with rows
+  int units_ = 0;                                          // of this update on this tower
   std::vector<RowPart> leaves_;
+  int last_leaf_ = -1;  // with rows
   LeafStack stack_;
   std::vector<const float*> weights_;  // by slot; null where leaves have been added up
 };

@@ -137,7 +137,7 @@ void Tower::average(const UpdateInput& in, const Batch& shard, const LossFn& fn,
     if (!filled_) update_begin = now();
     fill_scalars();
     fold(in, work);
-    shared_.optimizer.rule->update(device_.main(), update_args(work));
+    apply(work);
   }
   if (fused && !filled_) update_begin = now();  // the others took all blocks
   const SegmentStats* stats = mover_->gather_statistics();
@@ -189,8 +189,7 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     fill_scalars();  // in the fused way a tower without work still counts the step
     if (shared_.plan.layerwise) scale_rates();
     Work work;
-    while (!fused && mover_->next_update(work))
-      shared_.optimizer.rule->update(device_.main(), update_args(work));
+    while (!fused && mover_->next_update(work)) apply(work);
     if (states_) states_->apply(outcome_.verdict());
   }
   outcome_.send();

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "belfry/core/philox.h"
@@ -26,8 +25,8 @@ inline std::vector<float> normals(std::size_t n, std::uint32_t k, float scale = 
 }
 
 inline std::vector<float> squares_of(const std::vector<float>& g) {
-  std::vector<float> out = g;
-  for (float& v : out) v *= v;
+  std::vector<float> out(g.size());
+  for (std::size_t i = 0; i < g.size(); ++i) out[i] = g[i] * g[i];
   return out;
 }
 
@@ -36,7 +35,8 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// Parameters and state under one rule on a CPU device; update() cuts segments at `cuts`.
+// Parameters and state under one rule on a CPU device. `cuts` are where update() splits the flat
+// range into segments.
 struct RuleRun {
   const Rule& rule;
   std::unique_ptr<Device> device;
@@ -69,7 +69,7 @@ struct RuleRun {
                     .variables = 1};
     for (std::size_t k = 0; k < state.size(); ++k) args.state[k] = state[k].data();
     std::vector<SegmentNorms> norms(segments.size());
-    const SegmentRange range{0, static_cast<unsigned>(norms.size())};
+    const SegmentRange range{0, static_cast<unsigned>(segments.size())};
     if (rule.layerwise()) {
       rule.measure(device->main(), args, norms.data());
       launch_rows(device->main(), 1, ScaleRates{norms.data(), norms.size(), &range, &scalars});
@@ -92,18 +92,18 @@ struct ReferenceRun {
   void update(const std::vector<float>& grad, UpdateScalars scalars,
               const std::vector<float>& square = {}) {
     const std::size_t states = rule.state_names().size();
+    const auto at = [&](std::size_t i) { return state.data() + i * states; };
     if (rule.layerwise()) {
-      double uu = 0, pp = 0;
+      double direction = 0, norm = 0;
       for (std::size_t i = 0; i < param.size(); ++i) {
-        const double u =
-            rule.reference_direction(param[i], grad[i], state.data() + i * states, scalars);
-        uu += u * u, pp += param[i] * param[i];
+        const double u = rule.reference_direction(param[i], grad[i], at(i), scalars);
+        direction += u * u;
+        norm += param[i] * param[i];
       }
-      if (uu > 0 && pp > 0) scalars.lr *= static_cast<float>(std::sqrt(pp / uu));
+      if (direction > 0 && norm > 0) scalars.lr *= static_cast<float>(std::sqrt(norm / direction));
     }
     for (std::size_t i = 0; i < param.size(); ++i)
-      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0,
-                     state.data() + i * states, scalars);
+      rule.reference(param[i], grad[i], rule.wants_squares() ? square[i] : 0, at(i), scalars);
   }
 };
 
