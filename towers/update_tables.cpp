@@ -38,9 +38,10 @@ UpdateTables::UpdateTables(const EngineShared& shared, Device& device)
   const LeafPlan& leaves = shared_.plan.leaves;
   for (const LeafSource& s : leaves.sources)
     only_part.push_back(s.leaf < 0 ? -1 : leaves.part_of(s.leaf));
+  const std::vector<SegmentRange> ranges = ranges_of(shared_.plan.index);
   const Settled settled(device_.main());  // after what it copies from
   segments_ = device_table(refs, device_);
-  if (shared_.plan.layerwise) ranges_ = device_table(ranges_of(shared_.plan.index), device_);
+  if (shared_.plan.layerwise) ranges_ = device_table(ranges, device_);
   steps_ = Tensor::zeros(Shape{static_cast<std::int64_t>(n)}, DType::f32, device_);
   scalars_ = table<UpdateScalars>(n, device_);
   plan_ = table<std::byte>(lr_at() + sizeof(float), device_);

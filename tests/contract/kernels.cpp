@@ -130,6 +130,13 @@ void run_rules(const Registry& registry, Kernels& seen) {
   for (const auto& [name, entry] : registry.table<RuleEntry>())
     for (const auto& rule : test::rule_variants(entry)) {
       rule->update(device.main(), args);
+      if (rule->layerwise()) {
+        UpdateScalars scaled;
+        SegmentNorms norms;
+        const SegmentRange range{0, 1};
+        rule->measure(device.main(), args, &norms);
+        launch_rows(device.main(), 1, ScaleRates{&norms, 1, &range, &scaled});
+      }
       Schema schema;  // again with every part of the rule at work
       rule->declare(schema);
       for (const Key& key : schema.keys())
