@@ -44,7 +44,9 @@ for ((r = 1; r <= rounds; r++)); do
     "$build/bin/bench_averaging" --towers $towers --rounds 3 \
       --json "$out/averaging-$towers-$r.json" >/dev/null
   done
-  "$build/bin/bench_ops" --rounds 1 --json "$out/ops-$r.json" >/dev/null
+  for bench in ops loops; do
+    "$build/bin/bench_$bench" --rounds 1 --json "$out/$bench-$r.json" >/dev/null
+  done
 done
 if (($(nproc) > 1)); then
   for model in mlp lenet; do

@@ -66,6 +66,12 @@ found = rounds("ops")
 for figure in next(iter(found.values()), {}):
     if figure.endswith("/ copy"):
         row(figure, "x", [f[figure] for f in found.values()], 1)
+found = rounds("loops")
+for figure, unit, name in (
+        ("captured", "ns", "loops: one element of a carried loop that is run again"),
+        ("scattered_over_batched", "x", "loops: scattered elements, an op each / in one op"),
+        ("speed_up", "x", "loops: independent iterations, one / two at a time")):
+    row(name, unit, [f[figure] for f in found.values()], 2 if unit == "x" else 0)
 
 machine = ""
 path = os.path.join(folder, "machine.txt")

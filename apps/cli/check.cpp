@@ -71,11 +71,21 @@ void print_resume(CliContext& context, TrainSession& session, const std::string&
                 count_text(saved.run.rows, "row"));
 }
 
+// The memory of recorded passes is known once they have run: the group says what it has planned
+// when it records the second of two updates of the same rows. Nothing of them is kept.
+void print_recorded(TrainSession& session) {
+  Batch batch;
+  if (!session.loader().next(batch)) return;
+  const LossFn loss = session.loss(session.config().data);
+  for (int update = 0; update < 2; ++update) session.group().step(batch, loss);
+}
+
 int check(CliContext& context, const CheckArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   require_output_folder(config.output);
   const std::string resumed = resumed_from(context, arguments, config);
-  TrainSession session(std::move(config), context.log, {.plan_only = true});
+  const bool capture = config.capture;
+  TrainSession session(std::move(config), context.log, {.plan_only = !capture});
   const MemoryPlan& plan = session.plan();
   context.print("{}\n", session.context().describe());
   for (const auto& [name, shape] : plan.variables)
@@ -83,6 +93,7 @@ int check(CliContext& context, const CheckArguments& arguments) {
   context.print("model {}: {:.0f} parameters\n", session.config().model_name, plan.parameters);
   print_memory(context, plan);
   print_shards(context, session);
+  if (capture) print_recorded(session);
   if (!resumed.empty()) print_resume(context, session, resumed);
   context.print("{}: ok\n", arguments.config.path);
   return kExitOk;

@@ -108,3 +108,15 @@ TEST_CASE("--predictions: - is stdout alone; the config and its data are refused
   CHECK(run_cli({"eval", f.path(), "--predictions", f.out()}).code == 2);
   CHECK(run_cli({"bench", "step", "--json", f.folder / "none/x"}).out.empty());
 }
+
+TEST_CASE("check prints what a recorded step plans, and leaves no trace of it") {
+  const CliFolder f;
+  const CliResult result = run_cli({"check", f.path(), "--set", "capture=true"});
+  INFO(result.out + result.err);
+  CHECK(result.code == 0);
+  for (const char* tower : {"tower 0", "tower 1"})
+    CHECK_THAT(result.out, Contains(std::string(tower) + ": step of ") &&
+                               Contains(" buffers of ") && Contains(" MiB in use at most"));
+  CHECK_THAT(run_cli({"check", f.path()}).out, !Contains("recorded"));
+  CHECK(run_cli({"train", f.path(), "--set", "epochs=1"}).code == 0);  // its folder is as it was
+}
