@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "belfry/core/error.h"
+#include "belfry/device/cpu/onednn_internal.h"
+#include "belfry/device/cpu/precision.h"
 #include "belfry/device/host_kernels.h"
 #include "belfry/device/plugin.h"
 #include "belfry/device/tower_list.h"
@@ -21,10 +23,8 @@ void choose_platform(ContextOptions& options, const TowerList& list) {
                                 .found = "no simulated GPUs: only Belfry's tests have them",
                                 .expected = "\"cpu:N\" or \"cuda:...\""});
   if (list.backend == Backend::cpu) {
-    if (options.precision != Precision::f32)
-      throw ConfigError(ErrorText{.what = "precision of CPU towers",
-                                  .found = std::string(name_of(options.precision)),
-                                  .expected = "f32"});
+    const std::string fault = cpu_precision_fault(options.precision);
+    if (!fault.empty()) throw ConfigError(fault);
     return;
   }
   CudaModule& cuda = cuda_module();
@@ -66,6 +66,9 @@ Context::Context(const ContextOptions& options)
   for (int i = 0; i < n; ++i)
     devices_.push_back(options_.platform ? options_.platform->device(i, threads)
                                          : make_cpu_device(i, threads, options_.executor));
+  for (const auto& d : devices_)
+    if (list.backend == Backend::cpu && options_.precision == Precision::bf16)
+      d->slot<OneDnn>().narrow();
 }
 
 Context::~Context() = default;
@@ -73,8 +76,9 @@ Context::~Context() = default;
 std::string Context::describe() const {
   const char* plural = towers() == 1 ? "" : "s";
   if (device(0).id().backend == Backend::cpu)
-    return fmt::format("{} tower{} on cpu, {} thread{} each", towers(), plural, device(0).threads(),
-                       device(0).threads() == 1 ? "" : "s");
+    return fmt::format("{} tower{} on cpu, {} thread{} each{}", towers(), plural,
+                       device(0).threads(), device(0).threads() == 1 ? "" : "s",
+                       options_.precision == Precision::f32 ? "" : ", bf16");
   std::string names;
   for (int t = 0; t < towers(); ++t) names += (t == 0 ? "" : ", ") + name_of(device(t).id());
   return fmt::format("{} tower{} on {}, {}", towers(), plural, names, name_of(options_.precision));

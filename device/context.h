@@ -18,7 +18,7 @@ struct ContextOptions {
   std::uint64_t seed = 1;
   int threads_per_tower = 0;  // 0: cores / towers, at least 1
   Executor executor = Executor::in_place;
-  Precision precision = Precision::f32;  // of products and convolutions, on GPUs
+  Precision precision = Precision::f32;  // of products and convolutions; bf16 where the CPU has it
   std::vector<std::string> kernels{};    // users' own CUDA kernels: plug-in files
   std::shared_ptr<Platform> platform{};  // none: the CPU with `executor`, or the CUDA plug-in
   Log log{};                             // silent unless given

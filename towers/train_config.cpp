@@ -9,6 +9,7 @@
 #include "belfry/core/key_error.h"
 #include "belfry/core/plugin_choice.h"
 #include "belfry/core/units.h"
+#include "belfry/device/cpu/precision.h"
 #include "belfry/device/tower_list.h"
 #include "belfry/optim/optimizer_config.h"
 
@@ -44,8 +45,8 @@ std::vector<std::string> transports(const Registry& registry) {
 // What GPUs have and CPU towers have not.
 std::string device_fault(const TrainConfig& c) {
   if (!towers_fault(c.towers).empty() || parse_towers(c.towers).backend != Backend::cpu) return "";
-  if (c.precision != "f32")
-    return "precision = \"" + c.precision + "\" needs towers on GPUs; those on the CPU know f32";
+  std::string fault = cpu_precision_fault(parse_precision(c.precision));
+  if (!fault.empty()) return fault;
   if (c.transport == "nccl")
     return "transport = \"nccl\" needs towers on GPUs; those on the CPU have \"threads\"";
   return "";
@@ -60,7 +61,8 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
            {.min = 0, .max = 1024, .help = "0: cores / towers"})
       .key("precision", c.precision,
            {.choices = {"f32", "tf32", "bf16"},
-            .help = "of products and convolutions on GPUs; sums and parameters are f32"})
+            .help = "of products and convolutions (CPU: f32, and bf16 where it has AVX-512 BF16); "
+                    "sums and parameters are f32"})
       .key("seed", c.seed, {.min = 0, .help = "of initial values, row order and dropout"})
       .key("output", c.output, {.help = "folder of checkpoints and metrics; empty keeps nothing"})
       .key("variables", c.variables,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <utility>
@@ -63,13 +64,34 @@ struct Call {
   }
 };
 
-// One cached operation: the primitive, and for convolutions the weights' change of layout, before
-// the primitive or (weight gradients) after it.
+// One cached operation. What the primitive wants in another layout or type than it comes goes
+// through a copy of its own: inputs before the primitive, a result after it.
 struct Entry {
   Call call;
-  Call reorder;
-  bool reorders = false;
+  std::vector<Call> before;
+  std::vector<int> through;  // by input: its place in `before`, or -1
+  Call after;
   std::string implementation = "none";
+
+  void operator()(const dnnl::stream& stream, std::initializer_list<const void*> inputs,
+                  const void* result) const {
+    std::size_t i = 0;
+    for (const void* data : inputs) {
+      const int copy = through[i];
+      if (copy < 0)
+        call.point(i, data);
+      else
+        before[static_cast<std::size_t>(copy)].point(0, data);
+      ++i;
+    }
+    if (after.primitive)
+      after.point(1, result);
+    else
+      call.point(i, result);
+    for (const Call& copy : before) copy(stream);
+    call(stream);
+    if (after.primitive) after(stream);
+  }
 };
 
 // Moves on to the first implementation that is not oneDNN's reference code.
@@ -81,23 +103,20 @@ bool optimized(Descriptor& d) {
   return false;
 }
 
-memory::desc plain(const memory::dims& dims, const memory::dims& strides) {
-  return {dims, memory::data_type::f32, strides};
-}
+using Type = memory::data_type;
 
-memory::desc tagged(const memory::dims& dims, Tag tag) {
-  return {dims, memory::data_type::f32, tag};
-}
-
+// As the arrays come and go: f32. `x`, `y` and `weight` are what the primitive is asked for.
 struct ConvDescs {
-  memory::desc x, y, any, master, bias;
+  memory::desc given_x, given_y, x, y, weight, master, bias;
   memory::dims strides, padding;
-  explicit ConvDescs(const ConvShape& s)
-      : x(tagged({s.n, s.in, s.h, s.w}, Tag::nhwc)),
-        y(tagged({s.n, s.out, s.oh, s.ow}, Tag::nhwc)),
-        any(tagged({s.out, s.in, s.kh, s.kw}, Tag::any)),
-        master(tagged({s.out, s.in, s.kh, s.kw}, Tag::ohwi)),
-        bias(tagged({s.out}, Tag::a)),
+  ConvDescs(const ConvShape& s, Type type)
+      : given_x({s.n, s.in, s.h, s.w}, Type::f32, Tag::nhwc),
+        given_y({s.n, s.out, s.oh, s.ow}, Type::f32, Tag::nhwc),
+        x({s.n, s.in, s.h, s.w}, type, Tag::nhwc),
+        y({s.n, s.out, s.oh, s.ow}, type, Tag::nhwc),
+        weight({s.out, s.in, s.kh, s.kw}, type, Tag::any),
+        master({s.out, s.in, s.kh, s.kw}, Type::f32, Tag::ohwi),
+        bias({s.out}, Type::f32, Tag::a),
         strides{s.stride, s.stride},
         padding{s.padding, s.padding} {}
 };
@@ -107,6 +126,7 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 }  // namespace
 
 struct OneDnn::Impl {
+  Type type = Type::f32;  // of what is multiplied
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   std::unordered_map<Key, std::unique_ptr<Entry>, KeyHash> entries;
@@ -128,14 +148,27 @@ struct OneDnn::Impl {
     return *slot;
   }
 
-  void add_reorder(Entry& e, const memory::desc& from, const memory::desc& to,
-                   bool into_primitive) {
-    e.reorders = from != to;
-    if (!e.reorders) return;
-    e.reorder.primitive = dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to));
-    const memory own(into_primitive ? to : from, engine);  // the library-specific copy
-    e.reorder.add(DNNL_ARG_FROM, into_primitive ? unbound(from) : own);
-    e.reorder.add(DNNL_ARG_TO, into_primitive ? own : unbound(to));
+  Call copy(const memory& from, const memory& to) const {
+    Call out;
+    out.primitive = dnnl::reorder(from, to);
+    out.add(DNNL_ARG_FROM, from);
+    out.add(DNNL_ARG_TO, to);
+    return out;
+  }
+
+  // Inputs in the order in which their data is given, then the result.
+  void input(Entry& e, int argument, const memory::desc& given, const memory::desc& wanted) const {
+    e.through.push_back(given == wanted ? -1 : static_cast<int>(e.before.size()));
+    if (given == wanted) return e.call.add(argument, unbound(given));
+    const memory own(wanted, engine);
+    e.before.push_back(copy(unbound(given), own));
+    e.call.add(argument, own);
+  }
+  void result(Entry& e, int argument, const memory::desc& wanted, const memory::desc& made) const {
+    if (wanted == made) return e.call.add(argument, unbound(made));
+    const memory own(made, engine);
+    e.after = copy(own, unbound(wanted));
+    e.call.add(argument, own);
   }
 
   void build_matmul(const MatmulShape& s, Entry& e);
@@ -144,7 +177,7 @@ struct OneDnn::Impl {
   void build_backward_weights(const ConvShape& s, Entry& e);
 
   dnnl::convolution_forward::primitive_desc hint(const ConvDescs& d) const {
-    return {{dnnl::prop_kind::forward_training, kDirect, d.x, d.any, d.y, d.strides, d.padding,
+    return {{dnnl::prop_kind::forward_training, kDirect, d.x, d.weight, d.y, d.strides, d.padding,
              d.padding},
             engine};
   }
@@ -152,73 +185,74 @@ struct OneDnn::Impl {
 
 void OneDnn::Impl::build_matmul(const MatmulShape& s, Entry& e) {
   const bool batched = s.batch != 1;
-  const auto matrix = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
+  const auto matrix = [&](std::int64_t rows, std::int64_t columns, bool transposed, Type of) {
     const std::int64_t row = transposed ? 1 : columns, column = transposed ? rows : 1;
-    return batched ? plain({s.batch, rows, columns}, {rows * columns, row, column})
-                   : plain({rows, columns}, {row, column});
+    return batched ? memory::desc({s.batch, rows, columns}, of, {rows * columns, row, column})
+                   : memory::desc({rows, columns}, of, {row, column});
   };
-  const auto a = matrix(s.m, s.k, s.transpose_a != 0), b = matrix(s.k, s.n, s.transpose_b != 0);
-  const auto c = matrix(s.m, s.n, false);
-  const auto bias = batched ? plain({1, 1, s.n}, {s.n, s.n, 1}) : plain({1, s.n}, {s.n, 1});
-  const auto desc = s.bias != 0 ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+  const auto a = [&](Type of) { return matrix(s.m, s.k, s.transpose_a != 0, of); };
+  const auto b = [&](Type of) { return matrix(s.k, s.n, s.transpose_b != 0, of); };
+  const auto c = matrix(s.m, s.n, false, Type::f32);
+  const auto bias = batched ? memory::desc({1, 1, s.n}, Type::f32, {s.n, s.n, 1})
+                            : memory::desc({1, s.n}, Type::f32, {s.n, 1});
+  const auto desc = s.bias != 0 ? dnnl::matmul::desc(a(type), b(type), bias, c)
+                                : dnnl::matmul::desc(a(type), b(type), c);
   e.implementation = "sgemm";  // what stands in when there is none
   dnnl::matmul::primitive_desc d(desc, engine);
   if (!optimized(d)) return;
   e.implementation = d.impl_info_str();
   e.call.primitive = dnnl::matmul(d);
-  e.call.add(DNNL_ARG_SRC, unbound(a));
-  e.call.add(DNNL_ARG_WEIGHTS, unbound(b));
-  e.call.add(DNNL_ARG_DST, unbound(c));
-  if (s.bias != 0) e.call.add(DNNL_ARG_BIAS, unbound(bias));
+  input(e, DNNL_ARG_SRC, a(Type::f32), a(type));
+  input(e, DNNL_ARG_WEIGHTS, b(Type::f32), b(type));
+  if (s.bias != 0) input(e, DNNL_ARG_BIAS, bias, bias);
+  result(e, DNNL_ARG_DST, c, c);
 }
 
 void OneDnn::Impl::build_forward(const ConvShape& s, Entry& e) {
-  const ConvDescs d(s);
+  const ConvDescs d(s, type);
   using dnnl::convolution_forward;
   constexpr auto training = dnnl::prop_kind::forward_training;
   convolution_forward::primitive_desc p(
-      s.bias != 0 ? convolution_forward::desc(training, kDirect, d.x, d.any, d.bias, d.y, d.strides,
-                                              d.padding, d.padding)
-                  : convolution_forward::desc(training, kDirect, d.x, d.any, d.y, d.strides,
-                                              d.padding, d.padding),
+      s.bias != 0 ? convolution_forward::desc(training, kDirect, d.x, d.weight, d.bias, d.given_y,
+                                              d.strides, d.padding, d.padding)
+                  : convolution_forward::desc(training, kDirect, d.x, d.weight, d.given_y,
+                                              d.strides, d.padding, d.padding),
       engine);
   if (!optimized(p)) return;
-  add_reorder(e, d.master, p.weights_desc(), true);
   e.call.primitive = convolution_forward(p);
-  e.call.add(DNNL_ARG_SRC, unbound(d.x));
-  e.call.add(DNNL_ARG_WEIGHTS, e.reorders ? e.reorder.memories[1] : unbound(d.master));
-  e.call.add(DNNL_ARG_DST, unbound(d.y));
-  if (s.bias != 0) e.call.add(DNNL_ARG_BIAS, unbound(d.bias));
+  input(e, DNNL_ARG_SRC, d.given_x, d.x);
+  input(e, DNNL_ARG_WEIGHTS, d.master, p.weights_desc());
+  if (s.bias != 0) input(e, DNNL_ARG_BIAS, d.bias, d.bias);
+  result(e, DNNL_ARG_DST, d.given_y, d.given_y);
   e.implementation = p.impl_info_str();
 }
 
 void OneDnn::Impl::build_backward_data(const ConvShape& s, Entry& e) {
-  const ConvDescs d(s);
+  const ConvDescs d(s, type);
   using dnnl::convolution_backward_data;
   const auto forward = hint(d);  // next_impl() reads it
   convolution_backward_data::primitive_desc p(
-      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, forward);
+      {kDirect, d.given_x, d.weight, d.y, d.strides, d.padding, d.padding}, engine, forward);
   if (!optimized(p)) return;
-  add_reorder(e, d.master, p.weights_desc(), true);
   e.call.primitive = convolution_backward_data(p);
-  e.call.add(DNNL_ARG_DIFF_DST, unbound(d.y));
-  e.call.add(DNNL_ARG_WEIGHTS, e.reorders ? e.reorder.memories[1] : unbound(d.master));
-  e.call.add(DNNL_ARG_DIFF_SRC, unbound(d.x));
+  input(e, DNNL_ARG_DIFF_DST, d.given_y, d.y);
+  input(e, DNNL_ARG_WEIGHTS, d.master, p.weights_desc());
+  result(e, DNNL_ARG_DIFF_SRC, d.given_x, d.given_x);
   e.implementation = p.impl_info_str();
 }
 
 void OneDnn::Impl::build_backward_weights(const ConvShape& s, Entry& e) {
-  const ConvDescs d(s);
+  const ConvDescs d(s, type);
   using dnnl::convolution_backward_weights;
   const auto forward = hint(d);  // next_impl() reads it
+  const memory::desc any({s.out, s.in, s.kh, s.kw}, Type::f32, Tag::any);
   convolution_backward_weights::primitive_desc p(
-      {kDirect, d.x, d.any, d.y, d.strides, d.padding, d.padding}, engine, forward);
+      {kDirect, d.x, any, d.y, d.strides, d.padding, d.padding}, engine, forward);
   if (!optimized(p)) return;
-  add_reorder(e, p.diff_weights_desc(), d.master, false);
   e.call.primitive = convolution_backward_weights(p);
-  e.call.add(DNNL_ARG_SRC, unbound(d.x));
-  e.call.add(DNNL_ARG_DIFF_WEIGHTS, e.reorders ? e.reorder.memories[0] : unbound(d.master));
-  e.call.add(DNNL_ARG_DIFF_DST, unbound(d.y));
+  input(e, DNNL_ARG_SRC, d.given_x, d.x);
+  input(e, DNNL_ARG_DIFF_DST, d.given_y, d.y);
+  result(e, DNNL_ARG_DIFF_WEIGHTS, d.master, p.diff_weights_desc());
   e.implementation = p.impl_info_str();
 }
 
@@ -283,21 +317,29 @@ OneDnn::Impl& OneDnn::here() {
   const int lane = loop_lane();
   if (lane < 0) return *impl_;
   auto& own = lanes_[static_cast<std::size_t>(lane)];
-  if (!own) own = std::make_unique<Impl>();
+  if (!own) {
+    own = std::make_unique<Impl>();
+    own->type = impl_->type;
+  }
   return *own;
+}
+
+void OneDnn::narrow() {
+  narrows_ = true;
+  impl_ = std::make_unique<Impl>();
+  impl_->type = Type::bf16;
 }
 
 void OneDnn::matmul(const MatmulShape& s, const float* a, const float* b, const float* bias,
                     float* c) {
   translated("matmul", [&] {
-    if (s.transpose_a != 0) return sgemm(s, a, b, bias, c);
+    if (s.transpose_a != 0 && !narrows_) return sgemm(s, a, b, bias, c);
     const Entry& e = here().entry(Kind::matmul, s, &Impl::build_matmul);
     if (!e.call.primitive) return sgemm(s, a, b, bias, c);
-    e.call.point(0, a);
-    e.call.point(1, b);
-    e.call.point(2, c);
-    if (s.bias != 0) e.call.point(3, bias);
-    e.call(here().stream);
+    if (s.bias != 0)
+      e(here().stream, {a, b, bias}, c);
+    else
+      e(here().stream, {a, b}, c);
   });
 }
 
@@ -306,12 +348,10 @@ bool OneDnn::conv_forward(const ConvShape& s, const float* x, const float* weigh
   return translated("convolution", [&] {
     const Entry& e = here().entry(Kind::forward, s, &Impl::build_forward);
     if (!e.call.primitive) return false;
-    (e.reorders ? e.reorder : e.call).point(e.reorders ? 0 : 1, weight);
-    if (e.reorders) e.reorder(here().stream);
-    e.call.point(0, x);
-    e.call.point(2, y);
-    if (s.bias != 0) e.call.point(3, bias);
-    e.call(here().stream);
+    if (s.bias != 0)
+      e(here().stream, {x, weight, bias}, y);
+    else
+      e(here().stream, {x, weight}, y);
     return true;
   });
 }
@@ -321,11 +361,7 @@ bool OneDnn::conv_backward_data(const ConvShape& s, const float* dy, const float
   return translated("convolution backward (data)", [&] {
     const Entry& e = here().entry(Kind::backward_data, s, &Impl::build_backward_data);
     if (!e.call.primitive) return false;
-    (e.reorders ? e.reorder : e.call).point(e.reorders ? 0 : 1, weight);
-    if (e.reorders) e.reorder(here().stream);
-    e.call.point(0, dy);
-    e.call.point(2, dx);
-    e.call(here().stream);
+    e(here().stream, {dy, weight}, dx);
     return true;
   });
 }
@@ -335,11 +371,7 @@ bool OneDnn::conv_backward_weights(const ConvShape& s, const float* x, const flo
   return translated("convolution backward (weights)", [&] {
     const Entry& e = here().entry(Kind::backward_weights, s, &Impl::build_backward_weights);
     if (!e.call.primitive) return false;
-    (e.reorders ? e.reorder : e.call).point(1, dweight);
-    e.call.point(0, x);
-    e.call.point(2, dy);
-    e.call(here().stream);
-    if (e.reorders) e.reorder(here().stream);
+    e(here().stream, {x, dy}, dweight);
     return true;
   });
 }

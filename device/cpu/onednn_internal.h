@@ -22,6 +22,10 @@ class OneDnn {
   OneDnn(const OneDnn&) = delete;
   OneDnn& operator=(const OneDnn&) = delete;
 
+  // From now on what is multiplied is rounded to bf16 first, where oneDNN has fast code for that;
+  // sums, biases and results stay f32. Before the first call.
+  void narrow();
+
   void matmul(const MatmulShape& s, const float* a, const float* b, const float* bias, float* c);
   bool conv_forward(const ConvShape& s, const float* x, const float* weight, const float* bias,
                     float* y);
@@ -36,6 +40,7 @@ class OneDnn {
  private:
   struct Impl;
   Impl& here();  // of this thread's lane
+  bool narrows_ = false;
   std::unique_ptr<Impl> impl_;
   std::vector<std::unique_ptr<Impl>> lanes_;
 };

@@ -163,7 +163,7 @@ TEST_CASE("exit codes: usage 2, data 3, numbers 5, checkpoint 6, device 7; the f
   CHECK(device.code == 7);
   CHECK_THAT(device.err, Contains("no CUDA"));
   CHECK(f.untouched());
-  for (const char* set : {"transport=nccl", "precision=bf16"}) {
+  for (const char* set : {"transport=nccl", "precision=tf32"}) {
     const CliResult cpu = run_cli({"check", f.path(), "--set", set});
     CHECK(cpu.code == 2);
     CHECK_THAT(cpu.err, Contains("needs towers on GPUs"));
