@@ -184,7 +184,7 @@ struct Loop::Impl {
 void Loop::Impl::record(std::int64_t n, const LoopBody& body) {
   std::vector<LoopAccess> accesses;
   LoopRecorder recorder(main, *program, accesses, arenas);
-  const UseStream use(device, recorder);
+  const UseStream use(device, recorder, true);
   if (&device.main() != &recorder) throw DeviceError("this device does not record loops");
   for (std::int64_t i = 0; i < n; ++i) {
     const std::size_t lane = static_cast<std::size_t>(i) % arenas.size();

@@ -31,7 +31,7 @@ std::string clip_fault(const Optimizer& o) {
 
 std::string decay_fault(const Optimizer& o) {
   const double shrink = o.lr.base * o.weight_decay;
-  if (shrink < 1) return "";
+  if (shrink < 1 || (o.rule && o.rule->layerwise())) return "";
   return "lr * weight_decay: found " + std::to_string(shrink) +
          ", expected below 1, or each update turns the sign of the parameters";
 }

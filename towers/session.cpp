@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/towers/session.h"
 
+#include <algorithm>
+
 #include "belfry/allreduce/transport_choice.h"
 #include "belfry/autodiff/ops/loss/correct.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
@@ -160,6 +162,27 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
   plan_ = plan_memory(*module, config_.optimizer, context_->towers(),
                       possible_variables(*context_, variables));
   config_.at_place("model", [&] { require_memory(plan_, available_memory(), smaller()); });
+  config_.at_place("optimizer", [&] { check_patterns(); });
+}
+
+// Names of variables in [optimizer].
+void TrainSession::check_patterns() const {
+  const Optimizer& o = config_.optimizer;
+  const auto& variables = plan_.variables;
+  const auto known = [&](const char* key, const std::string& pattern) {
+    if (std::none_of(variables.begin(), variables.end(),
+                     [&](const auto& v) { return glob_match(pattern, v.first); }))
+      context_->logger().warn("optimizer.{}: '{}' matches no variable of model '{}'", key, pattern,
+                              config_.model_name);
+  };
+  for (const std::string& pattern : o.no_decay) known("no_decay", pattern);
+  for (const std::string& pattern : o.frozen) known("freeze", pattern);
+  for (const auto& [pattern, factor] : o.multipliers) known("multipliers", pattern);
+  if (std::all_of(variables.begin(), variables.end(),
+                  [&](const auto& v) { return o.frozen_variable(v.first); }))
+    throw ConfigError(ErrorText{.what = "optimizer.freeze leaves nothing to train",
+                                .found = "all variables of model '" + config_.model_name + "'",
+                                .expected = "at least one that is trained"});
 }
 
 // What batch norm would refuse at the end of the first epoch.

@@ -48,6 +48,7 @@ class TrainSession {
   void check_extra(const Dataset& extra, const std::string& table) const;
   void plan(const Shape& row, std::int64_t classes, Variables variables);
   void check_passes(const Shape& row, std::int64_t classes) const;
+  void check_patterns() const;
   std::string smaller() const;
 
   TrainConfig config_;

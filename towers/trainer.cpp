@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "belfry/data/byte_file.h"
+#include "belfry/device/host_kernels.h"
 #include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
@@ -74,6 +75,20 @@ void log_layout(const TrainRun& run, const Manifest& saved, const std::string& p
   if (saved.virtual_shards != shards)
     run.log().warn("reduce: {} -> {}: sums are rounded in another order",
                    mode(saved.virtual_shards), mode(shards));
+  const auto rounds = [&](const char* what, const std::string& then, const std::string& here) {
+    if (!then.empty() && then != here)
+      run.log().warn("{}: {} -> {}: products and sums are rounded in another way", what, then,
+                     here);
+  };
+  const auto version = [&saved](const char* name) {
+    const auto found = saved.versions.find(name);
+    return found == saved.versions.end() ? std::string() : found->second;
+  };
+  Context& context = run.group.context();
+  rounds("precision", version("precision"), std::string(name_of(context.options().precision)));
+  rounds("instruction set", version("instruction_set"), name_of(instruction_set()));
+  rounds("threads a tower", std::to_string(saved.threads_per_tower),
+         std::to_string(context.device(0).threads()));
   if (saved.seed != run.group.context().seed())
     run.log().warn("seed {} -> {}: the order of rows and random masks change", saved.seed,
                    run.group.context().seed());

@@ -25,28 +25,47 @@ struct ModelOptions {
   std::string json, markdown;
 };
 
+// A finite number of a range: CLI11's own lets NaN pass.
+CLI::Validator number(double low, double high) {
+  const std::string range = fmt::format("a number from {} to {}", low, high);
+  return CLI::Validator(
+      [low, high, range](std::string& text) {
+        double value = 0;
+        const bool ok = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+        return ok ? std::string() : "found " + text + ", expected " + range;
+      },
+      range);
+}
+
 void declare(CLI::App& app, ModelOptions& o) {
   app.add_option("--model", o.model, "mlp, lenet, resnet50 or gpt (124,439,808 parameters)");
-  app.add_option("--gpus", o.gpus, "numbers of GPUs, full nodes")->delimiter(',');
+  app.add_option("--gpus", o.gpus, "numbers of GPUs: of one node at most, or of full nodes")
+      ->delimiter(',');
   app.add_option("--per-node", o.per_node, "GPUs of a node")->check(CLI::Range(1, 1024));
-  const auto positive = CLI::Range(1e-9, 1e12);
   app.add_option("--inside-us", o.inside_us, "latency of a message inside a node")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number(0, 1e6));
   app.add_option("--inside-gbs", o.inside_gbs, "GB/s of a GPU inside a node, each direction")
-      ->check(positive);
+      ->check(number(1e-9, 1e9));
   app.add_option("--across-us", o.across_us, "latency of a message between nodes")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number(0, 1e6));
   app.add_option("--across-gbs", o.across_gbs, "GB/s of a GPU between nodes, each direction")
-      ->check(positive);
+      ->check(number(1e-9, 1e9));
   app.add_option("--in-flight", o.in_flight, "messages of a GPU on their way at once")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--launch-us", o.launch_us, "start of a collective")->check(CLI::Range(0.0, 1e6));
-  app.add_option("--memory-gbs", o.memory_gbs, "GB/s of a GPU's own memory")->check(positive);
+  app.add_option("--launch-us", o.launch_us, "start of a collective")->check(number(0, 1e6));
+  app.add_option("--memory-gbs", o.memory_gbs, "GB/s of a GPU's own memory")
+      ->check(number(1e-9, 1e9));
   app.add_option("--batch", o.batch, "rows a GPU; 0: 64, resnet50 128, gpt 8")
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--tflops", o.tflops, "rate of forward and backward")->check(positive);
-  app.add_option("--forward-ms", o.forward_ms, "measured time of forward, in place of --tflops");
-  app.add_option("--backward-ms", o.backward_ms, "measured time of backward");
+  app.add_option("--tflops", o.tflops, "rate of forward and backward")->check(number(1e-9, 1e9));
+  CLI::Option* const forward =
+      app.add_option("--forward-ms", o.forward_ms, "measured time of forward, in place of --tflops")
+          ->check(number(1e-6, 1e9));
+  CLI::Option* const backward =
+      app.add_option("--backward-ms", o.backward_ms, "measured time of backward")
+          ->check(number(1e-6, 1e9));
+  forward->needs(backward);
+  backward->needs(forward);
   app.add_option("--json", o.json, "also write the figures there");
   app.add_option("--markdown", o.markdown, "also write the table there");
 }
@@ -164,9 +183,9 @@ void write(const std::string& path, const std::string& text) {
 
 void run(const ModelOptions& o) {
   const NetPlan plan = net_plan(o.model);
-  const bool given = o.forward_ms > 0 && o.backward_ms > 0;
-  if ((o.forward_ms > 0) != (o.backward_ms > 0))
-    throw ConfigError("--forward-ms and --backward-ms go together");
+  const bool given = o.forward_ms > 0;
+  if (!o.json.empty() && o.json == o.markdown)
+    throw ConfigError(ErrorText{.what = "--json and --markdown name one file", .found = o.json});
   const double flops = plan.forward_flops * static_cast<double>(rows_of(o));
   const double forward = given ? o.forward_ms * 1e-3 : flops / (o.tflops * 1e12);
   const double backward = given ? o.backward_ms * 1e-3 : 2 * forward;

@@ -23,8 +23,9 @@ std::string cpu_precision_fault(Precision precision) {
   if (precision != Precision::bf16)
     return asked + " needs towers on GPUs; those on the CPU know f32 and bf16";
   if (multiplies_bf16()) return "";
-  return asked + " needs towers on GPUs or a CPU with AVX-512 BF16; this one" +
-         (instruction_set() == InstructionSet::avx512 ? " has none" : ", as it is used, has none");
+  return asked + " needs towers on GPUs or a CPU with AVX-512 BF16; " +
+         (instruction_set() == instruction_sets().back() ? "this one has none"
+                                                         : "BELFRY_ISA asks for less");
 }
 
 }  // namespace belfry

@@ -2,6 +2,7 @@
 // What is found before training, with the place of the key at fault and advice that fits the data.
 #include "belfry/core/document.h"
 #include "belfry/core/formats/npy.h"
+#include "belfry/device/cpu/precision.h"
 #include "belfry/tests/apps/cli.h"
 #include "belfry/tests/hex.h"
 #include "belfry/towers/memory_plan.h"
@@ -356,4 +357,35 @@ TEST_CASE("the memory plan counts a model's states") {
   // leaf and, with others, every tower's.
   CHECK(line(1) == 5 * (8 + 8 + 12 * 2));
   CHECK(line(3) == 3 * 5 * (8 + 8 + 12 * (2 + 3)));
+}
+
+TEST_CASE("patterns of variables: what matches none is named, what freezes all is an error") {
+  const CliFolder f;
+  const CliResult odd = run_cli({"check", f.path(), "--set", "optimizer.no_decay=[\"*.bais\"]",
+                                 "--set", "optimizer.multipliers=[\"hidden*=2\"]"});
+  CHECK(odd.code == 0);
+  CHECK_THAT(odd.out + odd.err, Contains("optimizer.no_decay: '*.bais' matches no variable") &&
+                                    !Contains("optimizer.multipliers: "));
+  const CliResult all = run_cli({"check", f.path(), "--set", "optimizer.freeze=[\"*\"]"});
+  CHECK(all.code == 2);
+  CHECK_THAT(all.err, Contains("optimizer.freeze leaves nothing to train") &&
+                          Contains("all variables of model 'mlp'"));
+}
+
+TEST_CASE("a resume that rounds in another way says so") {
+  const CliFolder f;
+  REQUIRE(run_cli({"train", f.path(), "--set", "epochs=1"}).code == 0);
+  const CliResult same = run_cli({"train", f.path(), "--resume", "--set", "epochs=2"});
+  CHECK(same.code == 0);
+  CHECK_THAT(same.out + same.err, !Contains("rounded in another way"));
+  const CliResult other =
+      run_cli({"train", f.path(), "--resume", "--set", "epochs=3", "--set", "threads_per_tower=2"});
+  CHECK(other.code == 0);
+  CHECK_THAT(other.out + other.err,
+             Contains("threads a tower: 1 -> 2: products and sums are rounded in another way"));
+  if (!cpu_precision_fault(Precision::bf16).empty()) return;
+  const CliResult narrow =
+      run_cli({"train", f.path(), "--resume", "--set", "epochs=4", "--set", "precision=bf16"});
+  CHECK(narrow.code == 0);
+  CHECK_THAT(narrow.out + narrow.err, Contains("precision: f32 -> bf16"));
 }

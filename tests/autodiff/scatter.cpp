@@ -100,6 +100,18 @@ TEST_CASE("in place, what a backward may need is an error, afterwards and elsewh
   CHECK(free.to_vector() == Values{6, 1});
 }
 
+TEST_CASE("in place, values and indices may not lie in the target") {
+  const Fixture f;
+  const Tensor t = Tensor::from({1, 2, 3, 4, 5, 6}, {3, 2}, DType::f32, *f.device);
+  CHECK_THROWS_WITH(scatter_update(t, f.indices({1, 2}), t.rows(0, 2), Duplicates::reject),
+                    Contains("values") && Contains("memory of the target"));
+  CHECK_THROWS_AS(scatter_add(t, f.indices({2, 1, 0}), t, Duplicates::sum), GradientError);
+  CHECK(t.to_vector() == Values{1, 2, 3, 4, 5, 6});
+  const Tensor pair = t.rows(0, 2);  // rows side by side share nothing
+  scatter_update(pair, f.indices({1}), t.rows(2, 1), Duplicates::reject);
+  CHECK(t.to_vector() == Values{1, 2, 5, 6, 5, 6});
+}
+
 TEST_CASE("F83 a loop of scatters: dependent ones carried, others by their rows") {
   const Fixture f;
   for (const bool in_two : {false, true}) {

@@ -115,7 +115,7 @@ TEST_CASE("B43 towers: counts, and errors that name what is accepted") {
     CHECK_THROWS_AS(parse_towers(bad), ConfigError);
   CHECK_THROWS_WITH(parse_towers("cpu:0"), Contains("cpu:0") && Contains("cpu:N"));
   CHECK_THROWS_AS(Context({.towers = "cuda-sim:2"}), ConfigError);
-  CHECK_THROWS_AS(Context({.towers = "cpu:1", .precision = Precision::bf16}), ConfigError);
+  CHECK_THROWS_AS(Context({.towers = "cpu:1", .precision = Precision::tf32}), ConfigError);
 }
 
 TEST_CASE("a context owns a device a tower and warns when oversubscribed") {

@@ -326,6 +326,12 @@ TEST_CASE("what cannot be recorded in an iteration is an error that says so") {
   CHECK_THAT(in([&] { device->main().fetch(&x, &x, 4); }), Contains("a tensor is read"));
   CHECK_THAT(in([&] { parallel_for(*device, 1, {}, [](std::int64_t) {}); }),
              Contains("a loop in an iteration of a loop"));
+  const auto other = make_cpu_device(1, 1, Executor::in_place);
+  CHECK_THAT(in([&] {
+               launch_elements(other->main(), 1, Step{&x, 1});
+             }),
+             Contains("works on another device") && Contains("found cpu:1"));
+  launch_elements(other->main(), 0, Step{&x, 1});  // outside it may be used
   Loop outside(*device, 1, {}, [&](std::int64_t) {
     launch_elements(device->main(), 1, Step{&x, 1});
   });

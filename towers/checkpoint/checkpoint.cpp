@@ -218,6 +218,7 @@ std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunSt
   out->arrays = group.arrays();
   Manifest& manifest = out->manifest;
   manifest.versions = library_versions();
+  manifest.versions["precision"] = name_of(group.context().options().precision);
   manifest.rule = group.optimizer().rule->name();
   manifest.seed = group.context().seed();
   manifest.towers = group.context().towers();

@@ -83,10 +83,20 @@ void check_indices_of(const char* op, const Tensor& indices, std::int64_t rows,
   }
 }
 
-void require_unused(const char* op, const Tensor& target, const Tensor& values) {
+bool overlaps(const Tensor& a, const Tensor& b) {
+  const auto at = [](const Tensor& t) { return reinterpret_cast<std::uintptr_t>(t.raw()); };
+  return at(a) < at(b) + b.bytes() && at(b) < at(a) + a.bytes();
+}
+
+void require_unused(const char* op, const Tensor& target, const Tensor& indices,
+                    const Tensor& values) {
   if (target.tape() != nullptr || values.tape() != nullptr)
     throw_op(op, target.tape() != nullptr ? "target" : "values", "a tensor with a gradient",
              "none in place: detach() it, or take the op that makes a copy");
+  for (const auto& [name, other] : {std::pair("values", &values), std::pair("indices", &indices)})
+    if (overlaps(target, *other))
+      throw_op(op, name, "memory of the target, which is written while they are read",
+               "an array of their own");
   if (const char* user = Tape::user_of(target.raw(), target.bytes()))
     throw_op(op, "target",
              "memory of '" + std::string(user) + "', recorded in a pass without its backward yet",
@@ -108,7 +118,7 @@ void check_scatter(const char* op, const Tensor& target, const Tensor& indices,
              name_of(target.device().id()));
   require_like(op, target, values, "values");
   require_shape(op, values, target.shape().with(0, indices.shape()[0]), "values");
-  if (in_place) require_unused(op, target, values);
+  if (in_place) require_unused(op, target, indices, values);
 }
 
 void run_scatter(const char* op, const Tensor& target, const Tensor& indices, const Tensor& values,
