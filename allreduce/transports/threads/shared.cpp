@@ -104,6 +104,7 @@ class SharedMover : public Mover {
   SegmentStats* statistics() override { return a_->stats.data(); }
 
   void start(std::int64_t, bool whole) override {
+    wrote_ = false;          // the host has waited for the outcome of the last update
     if (rank_ != 0) return;  // the others touch these only after the record has been exchanged
     for (auto& r : a_->ready) r.store(0, std::memory_order_relaxed);
     a_->fold_next.store(0, std::memory_order_relaxed);
