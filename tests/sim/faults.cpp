@@ -30,8 +30,13 @@ TEST_CASE("each wait of the engine dropped in turn is reported under every seed"
 TEST_CASE("each synchronize of the engine dropped in turn is reported under every seed", "[slow]") {
   for (const Way way : {Way::shared, Way::collectives}) {
     std::vector<Run> runs = of_way(3, way);
-    // The events of the gather of states order some of what a synchronize orders.
-    std::erase_if(runs, [](const Run& r) { return r.norm; });
+    // The events of the gather of states order some of what a synchronize orders. Without
+    // statistics a tower may measure for itself what it has folded, as the towers claim it: then
+    // nobody else reads what the synchronize in between orders.
+    std::erase_if(runs, [way](const Run& r) {
+      return r.norm ||
+             (way == Way::shared && r.label.rfind("layer-wise rates, no statistics", 0) == 0);
+    });
     CHECK(drop_syncs(runs, kSimulate) == std::vector<std::string>{});
   }
 }
