@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <limits>
+
 #include "belfry/device/kernel.h"
 #include "belfry/optim/ema.kernel.h"
 #include "belfry/optim/update_args.h"
@@ -13,6 +15,13 @@ struct UpdatePiece {
   const float* square;
   float* state[kMaxStates];
 };
+
+// A square that takes part in a second moment, clipped as the gradient: g = gradient * clip. One of
+// a gradient above 1.8e19 is no f32 before clipping but may be one after it.
+BELFRY_HD inline float clipped_square(float square, float g, float clip) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  return square <= kLargest ? square * clip * clip : g * g;
+}
 
 // An optimizer rule over segments, one row each, and the averaged parameters after it. A rule is a
 // trivially copyable struct with

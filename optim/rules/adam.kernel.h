@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cmath>
-#include <limits>
 
 #include "belfry/core/host_device.h"
 #include "belfry/optim/update.kernel.h"
@@ -30,8 +29,7 @@ struct AdamUpdate {
     BELFRY_HD void operator()(std::size_t i) const {
       const float g = grad[i] * clip;
       const float raw = kTowers ? square[i] : grad[i] * grad[i];
-      // A gradient above 1.8e19 has no f32 square, but after clipping it may have one.
-      const float s = raw <= std::numeric_limits<float>::max() ? raw * clip * clip : g * g;
+      const float s = clipped_square(raw, g, clip);
       const float m = b1 * mean[i] + one_minus_b1 * g;
       const float v = b2 * moment[i] + one_minus_b2 * s;
       mean[i] = m;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cmath>
-#include <limits>
 
 #include "belfry/core/host_device.h"
 #include "belfry/optim/layerwise.kernel.h"
@@ -24,9 +23,7 @@ struct LambUpdate {
     float b1, one_minus_b1, b2, one_minus_b2, clip;
     BELFRY_HD void operator()(std::size_t i) const {
       const float g = grad[i] * clip;
-      const float raw = grad[i] * grad[i];
-      // A gradient above 1.8e19 has no f32 square, but after clipping it may have one.
-      const float s = raw <= std::numeric_limits<float>::max() ? raw * clip * clip : g * g;
+      const float s = clipped_square(grad[i] * grad[i], g, clip);
       mean[i] = b1 * mean[i] + one_minus_b1 * g;
       square[i] = b2 * square[i] + one_minus_b2 * s;
     }
