@@ -26,3 +26,10 @@ if(TARGET bench_ops AND BELFRY_TESTS AND NOT BELFRY_SANITIZE AND CMAKE_BUILD_TYP
   add_test(NAME bench_ops COMMAND bench_ops --check --rounds 3)
   set_tests_properties(bench_ops PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE)
 endif()
+
+# Figures to stdout are JSON and nothing else.
+find_program(belfry_python3 python3)
+if(TARGET bench_model AND BELFRY_TESTS AND belfry_python3)
+  add_test(NAME bench_model_json COMMAND sh -c
+    "$<TARGET_FILE:bench_model> --json - | '${belfry_python3}' -c 'import json, sys; assert json.load(sys.stdin)[\"bench\"] == \"model\"'")
+endif()

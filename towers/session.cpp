@@ -89,6 +89,7 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
                                               : static_cast<int>(config_.threads_per_tower),
                      .precision = parse_precision(config_.precision),
                      .log = log});
+  check_strict();
   if (config_.optimizer.statistics != Statistics::none)
     require_units_for_noise(config_.optimizer.units(context_->towers()));
   open_all(session.saved);
@@ -112,6 +113,16 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
       options);
 }
 
+void TrainSession::check_strict() const {
+  try {
+    leaf_plan(config_.optimizer, context_->towers());
+  } catch (const ConfigError& error) {
+    const bool shards = config_.document->has_key("optimizer", "virtual_shards");
+    throw ConfigError(
+        config_.document->placed("optimizer", shards ? "virtual_shards" : "reduce", error.text()));
+  }
+}
+
 // [data], then what is measured against it, then the loader.
 void TrainSession::open_all(const DataRecord& saved) {
   const Optimizer& o = config_.optimizer;
@@ -131,6 +142,10 @@ void TrainSession::open_all(const DataRecord& saved) {
   const Clock clock{loader_->rows_per_epoch(), options.batch};
   if (const std::string fault = o.lr.fault(clock); !fault.empty() && saved.rows == 0)
     throw ConfigError(config_.document->placed("schedule", "warmup", {.what = fault}));
+  const std::int64_t updates = loader_->batches_per_epoch() * options.epochs;
+  if (!o.lr.schedule || updates == 0 || saved.rows > 0) return;
+  if (const std::string fault = o.lr.schedule->run_fault(updates, clock); !fault.empty())
+    throw ConfigError(config_.document->placed("schedule", "stable", {.what = fault}));
 }
 
 // What would make the model smaller, of what there is here.

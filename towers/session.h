@@ -49,6 +49,7 @@ class TrainSession {
   void plan(const Shape& row, std::int64_t classes, Variables variables);
   void check_passes(const Shape& row, std::int64_t classes) const;
   void check_patterns() const;
+  void check_strict() const;
   std::string smaller() const;
 
   TrainConfig config_;

@@ -224,7 +224,7 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
 // A table of data of its own kind, or with what it does not say taken from [data].
 std::optional<DataSource> extra_source(Document& document, const Registry& registry,
                                        const std::string& table, const DataSource& data) {
-  if (!document.has_table(table)) return std::nullopt;
+  if (!document.wants_table(table)) return std::nullopt;
   const std::string& data_name = data.name;
   DataSource out;
   out.name = document.peek_string(table, "name", data_name);
@@ -285,7 +285,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
   for (const auto& [name, entry] : registry.table<HookEntry>()) {
     std::shared_ptr<Hook> hook = entry.make();
     c.hooks.push_back(hook);
-    if (hook->optional_table() && !document.has_table(hook->table())) continue;
+    if (hook->optional_table() && !document.wants_table(hook->table())) continue;
     Schema keys;
     hook->declare(keys);
     document.bind(hook->table(), keys);
