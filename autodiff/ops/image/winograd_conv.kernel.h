@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "belfry/autodiff/ops/image/winograd_ahead.kernel.h"
 #include "belfry/autodiff/ops/image/winograd_products.kernel.h"
 #include "belfry/device/host_scratch.h"
 #include "belfry/device/kernel.h"
@@ -45,8 +46,14 @@ struct WinogradConv {
         host_scratch(static_cast<std::size_t>(kWinogradPoints * (in + out)) * sizeof(float)));
     float* m = v + kWinogradPoints * in;
     for (std::int64_t t = 0; t < count; ++t) winograd_inputs(s, x, first + t, v + t * s.in, in);
-    for (std::int64_t p = 0; p < kWinogradPoints; ++p)
+    const WinogradAhead next_x(s, first + group, group, x, s.h, s.w * s.in, s.padding,
+                               kWinogradReach);
+    const WinogradAhead own_y(s, first, count, y, s.oh, s.ow * s.out, 0, kWinogradTile);
+    for (std::int64_t p = 0; p < kWinogradPoints; ++p) {
+      next_x.ask<false>(p);
+      own_y.ask<true>(p);
       winograd_product<false>(count, s.out, s.in, v + p * in, s.in, 1, u + p * taps, m + p * out);
+    }
     for (std::int64_t t = 0; t < count; ++t) outputs(first + t, m + t * s.out, out);
   }
 };

@@ -13,7 +13,7 @@ namespace belfry {
 namespace {
 
 // Tiles without which transforming the taps does not pay.
-constexpr std::int64_t kLeastTiles = 16;
+constexpr std::int64_t kLeastTiles = 48;
 // Products of channels whose transformed taps (2.3 MB) a core's L2 cannot hold: they are read for
 // more tiles at a time.
 constexpr std::int64_t kManyChannels = std::int64_t{128} * 128;
@@ -91,8 +91,9 @@ bool winograd_backward_weights(const ConvShape& s, const float* x, const float* 
   std::fill_n(sums, size, 0.f);
   for (std::int64_t first = 0; first < shape.tiles(); first += chunk) {
     const std::int64_t tiles = std::min(chunk, shape.tiles() - first);
-    parallel_rows(tiles, WinogradSlopes{shape, x, dy, v, m, first, in, out});
-    parallel_rows(kWinogradPoints, WinogradSums{v, m, sums, tiles, s.in, s.out, in, out});
+    const WinogradSlopes slopes{shape, x, dy, v, m, first, in, out};
+    parallel_rows(tiles, slopes);
+    parallel_rows(kWinogradPoints, WinogradSums{slopes, sums, tiles});
   }
   parallel_rows(s.out, WinogradTapSlopes{sums, dweight, s.in, s.out});
   return true;

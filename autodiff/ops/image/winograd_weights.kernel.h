@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "belfry/autodiff/ops/image/winograd_ahead.kernel.h"
 #include "belfry/autodiff/ops/image/winograd_products.kernel.h"
 
 // The gradient of Winograd's taps: the adjoint of each of its transforms, in turn.
@@ -40,17 +41,23 @@ struct WinogradSlopes {
   }
 };
 
-// Row (point): sums [36 planes, out, in] += m^T v over the `tiles` of a chunk.
+// Row (point): sums [36 planes, out, in] += m^T v over the `tiles` of a chunk. Asks for the next
+// chunk's part of x and dy.
 struct WinogradSums {
   static constexpr const char* name = "winograd_sums";
-  const float *v, *m;
+  WinogradSlopes chunk;
   float* sums;
-  std::int64_t tiles, channels_in, channels_out, in, out;  // as in WinogradSlopes
+  std::int64_t tiles;
   template <class Team>
   void operator()(Team&, std::size_t row) const {
     const auto p = static_cast<std::int64_t>(row);
-    winograd_product<true>(channels_out, channels_in, tiles, m + p * out, 1, channels_out,
-                           v + p * in, sums + p * winograd_plane(channels_out, channels_in));
+    const WinogradShape& s = chunk.s;
+    const std::int64_t next = chunk.first + tiles;
+    WinogradAhead(s, next, tiles, chunk.x, s.h, s.w * s.in, s.padding, kWinogradReach)
+        .ask<false>(p);
+    WinogradAhead(s, next, tiles, chunk.dy, s.oh, s.ow * s.out, 0, kWinogradTile).ask<false>(p);
+    winograd_product<true>(s.out, s.in, tiles, chunk.m + p * chunk.out, 1, s.out,
+                           chunk.v + p * chunk.in, sums + p * winograd_plane(s.out, s.in));
   }
 };
 
