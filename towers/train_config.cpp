@@ -267,9 +267,9 @@ void check_hooks(Document& document) {
   }
   for (const std::string table : {"checkpoint", "early_stop"}) {
     if (!document.has_table(table)) continue;
-    std::string metric = "accuracy";
+    std::string metric = "auto";
     Schema keys;
-    keys.key("metric", metric, {.choices = {"accuracy", "loss"}});
+    keys.key("metric", metric, {.choices = {"auto", "accuracy", "loss", "mae"}});
     document.bind(table, keys);
   }
   if (!document.has_table("early_stop")) return;
@@ -342,6 +342,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   }
   c.validation = extra_source(document, registry, "validation", c.data);
   c.test = extra_source(document, registry, "test", c.data);
+  c.predict = extra_source(document, registry, "predict", c.data);
   const OptimizerLoader optimizer(document, registry);
   bind_hooks(document, registry, c);
   document.finish();
