@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <vector>
+
 #include "belfry/autodiff/tensor.h"
 
 namespace belfry {
@@ -21,6 +23,24 @@ class DeviceScope {
 
 // const auto scope = device_scope(context.device(1));
 [[nodiscard]] inline DeviceScope device_scope(Device& device) { return DeviceScope(device); }
+
+// While it lives, this thread runs the pass of one of several towers, whose devices work at the
+// same time, each for a thread of its own: tensors do not move between `own` and another one of
+// `all`.
+class TowerPass {
+ public:
+  TowerPass(const Device& own, const std::vector<const Device*>& all) noexcept;
+  ~TowerPass();
+  TowerPass(const TowerPass&) = delete;
+  TowerPass& operator=(const TowerPass&) = delete;
+
+ private:
+  const Device* own_before_;
+  const std::vector<const Device*>* all_before_;
+};
+
+// Throws DeviceError for a device of another tower in a TowerPass.
+void require_not_of_other_tower(const Device& device);
 
 // Throws GradientError when there is a scope, and `output` of `op` lies on another device.
 void require_in_scope(const char* op, const Tensor& output);

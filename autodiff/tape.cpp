@@ -8,6 +8,7 @@
 #include "belfry/autodiff/op.h"
 #include "belfry/autodiff/tape.kernel.h"
 #include "belfry/core/error.h"
+#include "belfry/device/loop_internal.h"
 
 namespace belfry {
 namespace {
@@ -20,6 +21,12 @@ std::uint64_t next_serial() {
 }
 
 thread_local std::vector<std::weak_ptr<Tape*>> open_tapes;  // of this thread
+
+// Loops are of a lower layer.
+[[maybe_unused]] const bool watched = [] {
+  pass_watch() = {[] { return Tape::user_of(nullptr, SIZE_MAX) != nullptr; }, Tape::user_of};
+  return true;
+}();
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tensors between the devices of one host thread.
+#include "belfry/autodiff/device_scope.h"
 #include "belfry/autodiff/op.h"
 #include "belfry/core/error.h"
 
@@ -31,6 +32,8 @@ void copy_between(const Tensor& from, const Tensor& to) {
 Tensor Tensor::to(Device& device) const {
   Device& own = this->device();
   if (&own == &device) return *this;
+  require_not_of_other_tower(own);
+  require_not_of_other_tower(device);
   require_given(own, own.main());
   require_given(device, device.main());
   Tensor y = empty(shape_, type_, device);

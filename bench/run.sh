@@ -44,7 +44,7 @@ for ((r = 1; r <= rounds; r++)); do
     "$build/bin/bench_averaging" --towers $towers --rounds 3 \
       --json "$out/averaging-$towers-$r.json" >/dev/null
   done
-  for bench in ops loops; do
+  for bench in ops loops loader checkpoint; do
     "$build/bin/bench_$bench" --rounds 1 --json "$out/$bench-$r.json" >/dev/null
   done
 done

@@ -72,6 +72,21 @@ for figure, unit, name in (
         ("scattered_over_batched", "x", "loops: scattered elements, an op each / in one op"),
         ("speed_up", "x", "loops: independent iterations, one / two at a time")):
     row(name, unit, [f[figure] for f in found.values()], 2 if unit == "x" else 0)
+found = rounds("loader")
+for figure in next(iter(found.values()), {}):
+    if figure.endswith("rows_per_second") and "step" not in figure:
+        row("loader: " + figure[:-len("_rows_per_second")], "rows/s",
+            [f[figure] for f in found.values()])
+    elif figure.endswith("_headroom"):
+        row("loader / step: " + figure[:-len("_headroom")], "x",
+            [f[figure] for f in found.values()], 1)
+found = rounds("checkpoint")
+for figure, unit, name in (
+        ("save_rate", "MB/s", "checkpoint: rate"),
+        ("disk_share", "%", "checkpoint: rate / disk's own"),
+        ("pause", "ms", "checkpoint: pause of training"),
+        ("pause_over_copy", "x", "checkpoint: pause / copy in memory")):
+    row(name, unit, [f[figure] for f in found.values()], 2 if unit == "x" else 0)
 
 machine = ""
 path = os.path.join(folder, "machine.txt")

@@ -16,6 +16,9 @@ foreach(folder IN LISTS belfry_benches)
   add_executable(bench_${name} ${sources})
   target_link_libraries(bench_${name} PRIVATE belfry belfry_strict_flags belfry_dnnl Eigen3::Eigen
     nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX)
+  if(name STREQUAL "loader")
+    target_link_libraries(bench_${name} PRIVATE JPEG::JPEG)
+  endif()
   if(belfry_bench_common)
     target_sources(bench_${name} PRIVATE $<TARGET_OBJECTS:belfry_bench_common>)
   endif()
@@ -25,4 +28,11 @@ endforeach()
 if(TARGET bench_ops AND BELFRY_TESTS AND NOT BELFRY_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL Release)
   add_test(NAME bench_ops COMMAND bench_ops --check --rounds 3)
   set_tests_properties(bench_ops PROPERTIES TIMEOUT 300 LABELS slow RUN_SERIAL TRUE)
+endif()
+
+# Figures to stdout are JSON and nothing else.
+find_program(belfry_python3 python3)
+if(TARGET bench_model AND BELFRY_TESTS AND belfry_python3)
+  add_test(NAME bench_model_json COMMAND sh -c
+    "$<TARGET_FILE:bench_model> --json - | '${belfry_python3}' -c 'import json, sys; assert json.load(sys.stdin)[\"bench\"] == \"model\"'")
 endif()

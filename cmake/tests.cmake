@@ -44,7 +44,8 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
 endforeach()
 
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
-target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/net_plan.cpp)
+target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/net_plan.cpp
+  bench/common/rates.cpp bench/common/timer.cpp)
 include(simcuda)
 include(gpu)
 

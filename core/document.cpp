@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "belfry/core/atomic_file.h"
-#include "belfry/core/config_value_internal.h"
+#include "belfry/core/config_read_internal.h"
 #include "belfry/core/error.h"
 #include "belfry/core/registry.h"
 
@@ -23,76 +23,6 @@ struct BoundKey {
 };
 
 std::string bare(const std::string& key) { return "'" + key + "'"; }
-
-// Reads `value` as exactly the target's type; an integer may stand for a float.
-bool read(const ConfigValue& value, bool* out, const KeyOptions&) {
-  const bool* b = std::get_if<bool>(&value.data);
-  if (b) *out = *b;
-  return b != nullptr;
-}
-bool read(const ConfigValue& value, std::int64_t* out, const KeyOptions&) {
-  const std::int64_t* i = std::get_if<std::int64_t>(&value.data);
-  if (i) *out = *i;
-  return i != nullptr;
-}
-bool read(const ConfigValue& value, double* out, const KeyOptions&) {
-  if (const auto* i = std::get_if<std::int64_t>(&value.data)) {
-    *out = static_cast<double>(*i);
-    return true;
-  }
-  const double* d = std::get_if<double>(&value.data);
-  if (d) *out = *d;
-  return d != nullptr;
-}
-bool read(const ConfigValue& value, std::string* out, const KeyOptions& options) {
-  const auto* i = std::get_if<std::int64_t>(&value.data);
-  if (i && (options.period || options.index)) {
-    *out = std::to_string(*i);
-    return true;
-  }
-  const auto* s = std::get_if<std::string>(&value.data);
-  if (s) *out = *s;
-  return s != nullptr;
-}
-template <class T>
-bool read(const ConfigValue& value, std::vector<T>* out, const KeyOptions& options) {
-  const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data);
-  if (!list) return false;
-  out->clear();
-  for (const ConfigValue& item : *list) {
-    T element{};
-    if (!read(item, &element, options)) return false;
-    out->push_back(std::move(element));
-  }
-  return true;
-}
-
-// The item of a list that is at fault, or the value itself.
-template <class T>
-const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) {
-  if constexpr (std::is_same_v<T, std::vector<std::int64_t>> ||
-                std::is_same_v<T, std::vector<double>> ||
-                std::is_same_v<T, std::vector<std::string>>) {
-    if (const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data)) {
-      for (const ConfigValue& item : *list) {
-        typename T::value_type element{};
-        if (!read(item, &element, options) || !present_fault(&element, options).empty())
-          return item;
-      }
-    }
-  }
-  return value;
-}
-
-// How to write a number where a string is wanted; "" for other targets and values.
-template <class T>
-std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&) {
-  const auto* number = std::get_if<std::int64_t>(&bad.data);
-  if (number == nullptr) return "";
-  const std::string text = toml_text(std::to_string(*number));
-  if (std::is_same_v<T, std::string>) return "write it as a string: " + key + " = " + text;
-  return std::is_same_v<T, std::vector<std::string>> ? "write it as a string: " + text : "";
-}
 
 ErrorText at_place(const ConfigPlace& place, ErrorText text) {
   text.file = place.file;
@@ -117,6 +47,7 @@ struct Document::Impl {
   std::vector<std::string> order;                      // bound tables, as bound
   std::map<std::string, std::vector<BoundKey>> bound;  // by table
   std::map<std::string, std::map<std::string, std::string>> peeked;
+  std::set<std::string> replaced;  // items of lists that --set gave whole
 
   struct Owners {
     std::string kind;
@@ -128,6 +59,8 @@ struct Document::Impl {
   ConfigPlace place_of_table(const std::string& table) const;
   ConfigPlace place_of(const std::string& table, const std::string& key) const;
   bool add_item(const std::string& name, const ConfigValue& item);
+  void take_words(const std::string& list);
+  void expect_table(const std::string& table);
   void forget(const std::string& path);
   void add_fault(ErrorText fault);
   void mark_bound(const std::string& table);
@@ -158,8 +91,10 @@ ConfigPlace Document::Impl::place_of(const std::string& table, const std::string
   return value != nullptr ? value->place : place_of_table(table);
 }
 
-// Makes the table `name` of one item of a list; keys that --set gave it stay. False with a fault.
+// Makes the table `name` of one item of a list; keys that --set gave it stay, and nothing of the
+// item where --set gave it whole. False with a fault.
 bool Document::Impl::add_item(const std::string& name, const ConfigValue& item) {
+  if (replaced.contains(name)) return true;
   const auto* word = std::get_if<std::string>(&item.data);
   const auto* other = std::get_if<ConfigValue::Other>(&item.data);
   if (word == nullptr && (other == nullptr || other->type != "table")) {
@@ -182,10 +117,34 @@ bool Document::Impl::add_item(const std::string& name, const ConfigValue& item) 
   return true;
 }
 
+// --set list.3=word gives an item whole.
+void Document::Impl::take_words(const std::string& list) {
+  const auto found = tables.find(list);
+  if (found == tables.end()) return;
+  const std::map<std::string, ConfigValue> keys = std::move(found->second.keys);
+  tables.erase(found);
+  for (const auto& [key, value] : keys)
+    if (add_item(join_key(list, key), value)) replaced.insert(join_key(list, key));
+}
+
+// A value where a table belongs is a fault, and no key.
+void Document::Impl::expect_table(const std::string& table) {
+  const ConfigValue* const value = find("", table);
+  if (value == nullptr) return;
+  add_fault(at_place(value->place, {.what = "key " + bare(table),
+                                    .found = found_text(*value),
+                                    .expected = "a table: its keys are set one by one, as " +
+                                                table + ".KEY = VALUE, or below [" + table + "]"}));
+  tables[""].keys.erase(table);
+}
+
 // Removes the key, table or list of tables at a dotted path.
 void Document::Impl::forget(const std::string& path) {
   std::erase_if(tables, [&path](const auto& item) {
     return item.first == path || item.first.starts_with(path + ".");
+  });
+  std::erase_if(replaced, [&path](const std::string& item) {
+    return item == path || item.starts_with(path + ".");
   });
   const std::size_t dot = path.rfind('.');
   const auto parent = tables.find(dot == path.npos ? "" : path.substr(0, dot));
@@ -362,6 +321,7 @@ void Document::set(const std::string& assignment) {
   path.erase(0, path.find_first_not_of(" \t"));
   path.erase(path.find_last_not_of(" \t") + 1);
   impl_->forget(path);
+  if (assigned.contains(path)) impl_->replaced.insert(path);
   for (auto& [table, content] : assigned) {
     ConfigTable& target =
         impl_->tables.try_emplace(table, ConfigTable{content.place, {}}).first->second;
@@ -376,6 +336,11 @@ void Document::set_string(const std::string& key, const std::string& value,
   const ConfigPlace place{origin, 0, 0};
   ConfigTable& target = impl_->tables.try_emplace(table, ConfigTable{place, {}}).first->second;
   target.keys.insert_or_assign(key.substr(dot + 1), ConfigValue{value, place});
+}
+
+bool Document::wants_table(const std::string& table) {
+  impl_->expect_table(table);
+  return has_table(table);
 }
 
 bool Document::has_table(const std::string& table) const { return impl_->tables.contains(table); }
@@ -423,6 +388,7 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
   std::vector<std::string> out;
   std::size_t number = 0;
   const auto name = [&] { return join_key(table, key) + "." + std::to_string(number); };
+  impl_->take_words(join_key(table, key));
   if (const ConfigValue* value = impl_->find(table, key)) {
     const ConfigValue list = *value;
     impl_->tables[table].keys.erase(key);

@@ -26,7 +26,8 @@ class Document {
   void set(const std::string& assignment);
   // The string `value` for `table.key`; messages name `origin`, the flag it comes from.
   void set_string(const std::string& key, const std::string& value, const std::string& origin);
-  bool has_table(const std::string& table) const;                        // "" is the top level
+  bool has_table(const std::string& table) const;  // "" is the top level
+  bool wants_table(const std::string& table);      // the same; a value in its place becomes a fault
   bool has_key(const std::string& table, const std::string& key) const;  // given, not a default
   // Whether `table` gives `key` a value other than the one in table `other`.
   bool differs(const std::string& table, const std::string& key, const std::string& other) const;

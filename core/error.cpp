@@ -116,7 +116,15 @@ void rethrow_located(std::exception_ptr error, int rank, int tower, std::int64_t
   try {
     std::rethrow_exception(std::move(error));
   } catch (const Error& e) {
-    throw_error(e.kind(), located(e.text(), rank, tower, update));
+    const auto* nested = dynamic_cast<const std::nested_exception*>(&e);
+    if (nested == nullptr || nested->nested_ptr() == nullptr || e.kind() != ErrorClass::tower)
+      throw_error(e.kind(), located(e.text(), rank, tower, update));
+    ErrorText text = located(e.text(), rank, tower, update);
+    try {
+      nested->rethrow_nested();
+    } catch (...) {
+      std::throw_with_nested(TowerError(std::move(text)));
+    }
   } catch (const std::exception& e) {
     std::throw_with_nested(TowerError(located({.what = chain_text(e)}, rank, tower, update)));
   } catch (...) {

@@ -66,6 +66,9 @@ class DatasetFactory {
   virtual ~DatasetFactory() = default;
   virtual void declare(Schema& schema) = 0;
   virtual bool images() const { return true; }  // whether its rows may be images
+  // From now on files may have no labels, or targets: what they would be is 0. False where the kind
+  // has no such files.
+  virtual bool without_labels() { return false; }
   // Paths are relative to `base`, the config file's folder.
   virtual std::shared_ptr<const Dataset> open(const std::string& base) const = 0;
   // The same for rows that a model trained on `train` will see: its figures() hold here.

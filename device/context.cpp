@@ -90,6 +90,17 @@ Context::Context(const ContextOptions& options)
 
 Context::~Context() = default;
 
+Device& Context::device(int tower) const {
+  if (tower < 0 || tower >= towers())
+    throw ConfigError(ErrorText{
+        .what = "device of a tower",
+        .found = "tower " + std::to_string(tower),
+        .expected = towers() == 1 ? "0, the only one of towers = \"" + options_.towers + "\""
+                                  : "0 to " + std::to_string(towers() - 1) + " of towers = \"" +
+                                        options_.towers + "\""});
+  return *devices_[static_cast<std::size_t>(tower)];
+}
+
 std::string Context::describe() const {
   const char* plural = towers() == 1 ? "" : "s";
   if (device(0).id().backend == Backend::cpu)

@@ -38,7 +38,7 @@ class Context {
   bool threads_asked() const noexcept { return threads_asked_; }  // not derived from the cores
   // The CUDA plug-in or what was given; null on plain CPU devices.
   const Platform* platform() const noexcept { return options_.platform.get(); }
-  Device& device(int tower) const { return *devices_.at(static_cast<std::size_t>(tower)); }
+  Device& device(int tower) const;  // ConfigError where there is no such tower
   Host& host() const noexcept { return *host_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
   const ContextOptions& options() const noexcept { return options_; }

@@ -120,7 +120,7 @@ std::size_t lanes_for(const Device& device, const Stream& main, std::int64_t n,
   return static_cast<std::size_t>(std::max<std::int64_t>(lanes, 1));
 }
 
-void issue(Stream& stream, const LoopOp& op) {
+void issue(Stream& stream, const LoopOp& op, const std::shared_ptr<LoopProgram>& program) {
   if (const auto* call = std::get_if<KernelCall>(&op.work)) {
     stream.launch(*call);
   } else if (const auto* copy = std::get_if<LoopCopy>(&op.work)) {
@@ -129,8 +129,13 @@ void issue(Stream& stream, const LoopOp& op) {
     stream.fill(fill->dst, fill->byte, fill->bytes);
   } else {
     const LoopTask& task = *std::get<std::unique_ptr<LoopTask>>(op.work);
-    stream.run(task.touches,
-               [object = task.object, invoke = task.invoke] { invoke(object.get()); });
+    stream.run(task.touches, [program, &op, &task] {  // the program keeps both
+      try {
+        task.invoke(task.object.get());
+      } catch (...) {
+        rethrow_of(*program, op.iteration, std::current_exception());
+      }
+    });
   }
 }
 
@@ -171,10 +176,12 @@ struct Loop::Impl {
   std::unique_ptr<Event> begin;
   std::unique_ptr<Graph> graph;
   std::uint64_t runs = 0;
+  bool in_pass = false;  // recorded while a pass was open, whose ops its own are
 
   explicit Impl(Device& d) : device(d), main(d.main()) {}
 
   void record(std::int64_t n, const LoopBody& body);
+  void require_unused() const;
   bool on_streams() const;
   void run_on_streams();
   void run_graph();
@@ -190,10 +197,31 @@ void Loop::Impl::record(std::int64_t n, const LoopBody& body) {
     const std::size_t lane = static_cast<std::size_t>(i) % arenas.size();
     const UseArena memory(device, arenas[lane]);
     recorder.set_iteration(i, lane);
-    body(i);
+    try {
+      body(i);
+    } catch (...) {
+      rethrow_of(*program, i, std::current_exception());
+    }
   }
   if (!program->carried) require_independent(accesses);
   program->touches = touches_of(accesses);
+  in_pass = pass_watch().open != nullptr && pass_watch().open();
+}
+
+// A run does not ask the tape as its ops did when they were recorded.
+void Loop::Impl::require_unused() const {
+  if (pass_watch().user_of == nullptr || (in_pass && runs == 0)) return;
+  for (const Touch& t : program->touches) {
+    if (!t.write) continue;
+    const char* const user = pass_watch().user_of(t.data, t.bytes);
+    if (user == nullptr) continue;
+    throw DeviceError(
+        ErrorText{.what = "a run of " + title(*program) + " writes what a backward pass may need",
+                  .found = std::to_string(t.bytes) + " bytes that hold memory of '" + user +
+                           "', recorded in a pass without its backward yet",
+                  .expected = "memory that no open pass uses",
+                  .fix = "run it before the pass or after its backward, or let it write a copy"});
+  }
 }
 
 // Elsewhere the whole loop is one operation of the main stream. CPU streams do not join a capture.
@@ -218,7 +246,7 @@ void Loop::Impl::run_on_streams() {
       Stream& stream = lane == 0 ? main : *streams[lane - 1];
       const UseStream use(device, stream);  // library calls take scratch memory in its order
       const UseArena memory(device, arenas[lane]);
-      issue(stream, program->lanes[lane][k]);
+      issue(stream, program->lanes[lane][k], program);
     }
   for (std::size_t k = 0; k < streams.size(); ++k) {
     streams[k]->record(*ends[k]);
@@ -250,6 +278,8 @@ Loop::Loop(Device& device, std::int64_t n, const LoopOptions& options, const Loo
   impl_ = std::make_unique<Impl>(device);
   const std::size_t lanes = lanes_for(device, impl_->main, n, options);
   impl_->program->carried = options.carried;
+  impl_->program->name = options.name;
+  impl_->program->iterations = n;
   impl_->program->lanes.resize(lanes);
   for (std::size_t k = 0; k < lanes; ++k)
     impl_->arenas.push_back(std::make_shared<LaneArena>(arena_in_use(device), device.arena()));
@@ -268,6 +298,7 @@ void Loop::run() {
   Impl& m = *impl_;
   if (stream_in_use(m.device) != nullptr) throw_inside("a run of a loop");
   if (m.program->operations == 0) return;
+  m.require_unused();
   if (!m.on_streams()) {
     m.main.run(m.program->touches, [program = m.program, threads = m.device.threads()] {
       run_lanes(*program, threads);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "belfry/device/device.h"
 
@@ -12,6 +13,7 @@ namespace belfry {
 struct LoopOptions {
   int parallel_iterations = 10;  // at most so many run at the same time; at least 1
   bool carried = false;          // iterations use what earlier ones wrote: one by one, in order
+  std::string name{};            // for messages: "loop 'name'"
 };
 
 using LoopBody = std::function<void(std::int64_t iteration)>;
@@ -22,7 +24,8 @@ using LoopBody = std::function<void(std::int64_t iteration)>;
 // parallel_iterations. Tensors that the body makes are the iteration's own.
 // Throws ConfigError for parallel_iterations or n out of range, and DeviceError, with nothing run,
 // when an iteration touches what another one writes (both are named, with the range) unless
-// `carried`; when the body waits for the device, uses events, or contains a loop.
+// `carried`; when the body waits for the device, uses events, or contains a loop. What a body or an
+// operation throws names loop and iteration; a foreign exception comes nested in a TowerError.
 // Owns its memory and streams; must outlive what is recorded of its run(). One host thread.
 class Loop {
  public:
@@ -33,7 +36,9 @@ class Loop {
 
   // Puts all iterations on device.main(), behind what is there: on a CPU they share the device's
   // threads, one thread each; on a GPU its streams, from the second run on as a graph. Errors of an
-  // iteration come out where those of the stream do; on a CPU that of the lowest iteration.
+  // iteration come out where those of the stream do; on a CPU that of the lowest iteration. Throws
+  // DeviceError, with nothing run, where it would write what an open pass of this thread has used:
+  // its backward may need that. The first run of a loop recorded in a pass belongs to it.
   void run();
 
   int lanes() const noexcept;               // how many iterations run at the same time

@@ -92,4 +92,30 @@ Touches touches_of(std::vector<LoopAccess>& accesses) {
   return out;
 }
 
+std::string title(const LoopProgram& program) {
+  return program.name.empty() ? "a loop of " + std::to_string(program.iterations) + " iterations"
+                              : "loop '" + program.name + "'";
+}
+
+void rethrow_of(const LoopProgram& program, std::int64_t iteration, std::exception_ptr error) {
+  const std::string where =
+      "iteration " + std::to_string(iteration) + " of " + title(program) + ": ";
+  try {
+    std::rethrow_exception(std::move(error));
+  } catch (const Error& e) {
+    ErrorText text = e.text();
+    text.what = where + text.what;
+    throw_error(e.kind(), std::move(text));
+  } catch (const std::exception& e) {
+    std::throw_with_nested(TowerError(where + e.what()));
+  } catch (...) {
+    std::throw_with_nested(TowerError(where + "an exception that is not a std::exception"));
+  }
+}
+
+PassWatch& pass_watch() noexcept {
+  static PassWatch watch;
+  return watch;
+}
+
 }  // namespace belfry

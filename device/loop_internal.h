@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <memory_resource>
@@ -52,7 +53,24 @@ struct LoopProgram {
   std::size_t operations = 0;
   bool carried = false;
   Touches touches;  // of the whole loop
+  std::string name;
+  std::int64_t iterations = 0;
 };
+
+// "loop 'name'", or "a loop of 8 iterations".
+std::string title(const LoopProgram& program);
+// Throws the error of an iteration again with both named; a foreign one nested in a TowerError.
+[[noreturn]] void rethrow_of(const LoopProgram& program, std::int64_t iteration,
+                             std::exception_ptr error);
+
+// What knows which memory a recorded pass needs: the tape, which is of a higher layer and says so
+// once, before main().
+struct PassWatch {
+  bool (*open)() = nullptr;  // whether this thread has a pass whose backward is to come
+  // The op of such a pass that used some of these bytes; null: none.
+  const char* (*user_of)(const void* data, std::size_t bytes) = nullptr;
+};
+PassWatch& pass_watch() noexcept;
 
 constexpr int kMostLanes = 256;  // host threads of a device that share a loop
 

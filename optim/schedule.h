@@ -27,6 +27,8 @@ class Schedule {
   virtual double factor(std::int64_t k, const Clock& clock) const = 0;  // k counts from 0
   // What is wrong with such a warm-up in front of it, as far as the clock can tell; "" for nothing.
   virtual std::string warmup_fault(const Period& /*warmup*/, const Clock&) const { return ""; }
+  // What is wrong in a run of so many updates; "" for nothing.
+  virtual std::string run_fault(std::int64_t /*updates*/, const Clock&) const { return ""; }
 };
 
 struct ScheduleEntry {

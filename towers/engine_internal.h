@@ -21,7 +21,8 @@ struct EngineShared {
   Optimizer optimizer;
   GroupOptions options;
   FlatPlan plan;
-  std::vector<char> trainable;  // one a variable, flat order
+  std::vector<const Device*> devices;  // one a tower
+  std::vector<char> trainable;         // one a variable, flat order
   std::vector<int> first_bucket,
       last_bucket;     // buckets a variable lies in; last < first when empty
   bool fused = false;  // nothing has to be known before an update: one pass

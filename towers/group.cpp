@@ -42,6 +42,7 @@ void plan_flat(EngineShared& s, const std::vector<Variable*>& variables) {
   plan.buckets =
       plan_buckets(plan.index.blocks(), s.options.first_bucket_bytes, s.options.bucket_bytes);
   plan.towers = s.context->towers();
+  for (int t = 0; t < plan.towers; ++t) s.devices.push_back(&s.context->device(t));
   plan.states = static_cast<int>(s.optimizer.rule->state_names().size());
   if (plan.states > kMaxStates)
     throw ConfigError(ErrorText{.what = "rule " + s.optimizer.rule->name() + " has too many states",

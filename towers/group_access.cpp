@@ -151,6 +151,29 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
   return out;
 }
 
+GroupCopy TowerGroupBase::copy_arrays() {
+  Impl& i = *impl_;
+  GroupCopy out;
+  const auto append = [&](const std::string& kind, FlatArray what, int k) {
+    HostBuffer flat(index().elements());
+    for (auto& t : i.towers) t->mover().read(what, k, flat.data());
+    const auto& variables = index().variables();
+    for (std::size_t v = variables.size(); v-- > 0;)
+      out.arrays.push_back({kind, variables[v].name, variables[v].shape,
+                            std::span(flat.data() + variables[v].offset, variables[v].size)});
+    out.flat.push_back(std::move(flat));
+  };
+  append("parameter", FlatArray::parameter, 0);
+  const std::vector<std::string> names = optimizer().rule->state_names();
+  for (std::size_t k = 0; k < names.size(); ++k)
+    append(names[k], FlatArray::state, static_cast<int>(k));
+  if (i.shared.plan.ema) append("ema", FlatArray::ema, 0);
+  out.states = i.states();
+  for (const GroupArray& a : out.states)
+    out.arrays.push_back({a.kind, a.variable, a.shape, std::span(a.values)});
+  return out;
+}
+
 void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
   Impl& i = *impl_;
   const std::vector<std::string> names = optimizer().rule->state_names();

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "belfry/allreduce/average_gradients.h"
 #include "belfry/allreduce/mover.h"
+#include "belfry/core/host_buffer.h"
 
 namespace belfry {
 
@@ -41,6 +43,18 @@ struct GroupArray {
   std::string variable;
   Shape shape;
   std::vector<float> values;
+};
+
+// A group's arrays in host memory of their own, copied once and not moved again.
+struct GroupCopy {
+  struct Array {
+    std::string kind, variable;  // as GroupArray's
+    Shape shape;
+    std::span<const float> values;
+  };
+  std::vector<Array> arrays;  // of what follows
+  std::vector<HostBuffer> flat;
+  std::vector<GroupArray> states;
 };
 
 // What a group knows besides its arrays.

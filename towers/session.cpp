@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "belfry/allreduce/transport_choice.h"
+#include "belfry/autodiff/ops/loss/absolute_error.h"
 #include "belfry/autodiff/ops/loss/correct.h"
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
+#include "belfry/autodiff/ops/loss/mse.h"
 #include "belfry/core/key_error.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/optim/statistics.h"
@@ -39,12 +41,17 @@ std::string shape_key(const DataSource& source) {
   return "";
 }
 
-// Classifiers read the model's field and "label", and need the number of classes.
+bool has_targets(const Dataset& data) {
+  return find_field(data, "target") != nullptr && find_field(data, "label") == nullptr;
+}
+
+// Models read their own field and "label", with the number of classes, or "target".
 void check_fields(const Dataset& data, const std::string& table, const std::string& model,
                   const ModelInput& input, const std::string& classes_key) {
-  const std::string wanted = "fields '" + input.field + "' and 'label'";
+  const std::string answer = has_targets(data) ? "target" : "label";
+  const std::string wanted = "fields '" + input.field + "' and '" + answer + "'";
   const Field* const field = find_field(data, input.field);
-  for (const std::string& name : {input.field, std::string("label")})
+  for (const std::string& name : {input.field, answer})
     if (find_field(data, name) == nullptr)
       throw DataError(ErrorText{.what = "[" + table + "] has no field '" + name + "'",
                                 .found = data.describe(),
@@ -54,7 +61,7 @@ void check_fields(const Dataset& data, const std::string& table, const std::stri
                                       "' has another type than model '" + model + "' reads",
                               .found = std::string(name_of(field->dtype)),
                               .expected = std::string(name_of(input.dtype))});
-  if (data.classes() < 2)
+  if (answer == "label" && data.classes() < 2)
     throw DataError(ErrorText{.what = "[" + table + "] is not a classification set",
                               .found = data.describe(),
                               .expected = "at least 2 classes",
@@ -66,6 +73,14 @@ void check_fields(const Dataset& data, const std::string& table, const std::stri
 ConfigError no_test() {
   return ConfigError(ErrorText{.what = "the config has no table [test]",
                                .fix = "add one: what it does not say it takes from [data]"});
+}
+
+LossFn regression_loss(const std::string& field) {
+  return [field](Module& module, const Batch& batch, Step& step) {
+    const Tensor y = static_cast<Classifier&>(module).forward(batch[field]);
+    step.report("mae", absolute_error(y, batch["target"]));
+    return mse(y, batch["target"]);
+  };
 }
 
 LossFn classifier_loss(std::int64_t ignore, const std::string& field, double smoothing) {
@@ -89,11 +104,12 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
                                               : static_cast<int>(config_.threads_per_tower),
                      .precision = parse_precision(config_.precision),
                      .log = log});
+  check_strict();
   if (config_.optimizer.statistics != Statistics::none)
     require_units_for_noise(config_.optimizer.units(context_->towers()));
-  open_all(session.saved);
+  open_all(session.saved, session.predict);
   const Shape row = find_field(*data_, config_.model->input().field)->shape;
-  const std::int64_t classes = data_->classes();
+  const std::int64_t classes = outputs();
   const std::shared_ptr<ModelFactory> model = config_.model;
   GroupOptions options;
   options.variables = config_.variables == "replicated" ? Variables::replicated : Variables::shared;
@@ -112,8 +128,18 @@ TrainSession::TrainSession(TrainConfig config, const Log& log, SessionOptions se
       options);
 }
 
+void TrainSession::check_strict() const {
+  try {
+    leaf_plan(config_.optimizer, context_->towers());
+  } catch (const ConfigError& error) {
+    const bool shards = config_.document->has_key("optimizer", "virtual_shards");
+    throw ConfigError(
+        config_.document->placed("optimizer", shards ? "virtual_shards" : "reduce", error.text()));
+  }
+}
+
 // [data], then what is measured against it, then the loader.
-void TrainSession::open_all(const DataRecord& saved) {
+void TrainSession::open_all(const DataRecord& saved, bool predict) {
   const Optimizer& o = config_.optimizer;
   if (saved.rows > 0) {
     data_ = recorded_data(saved);
@@ -124,13 +150,28 @@ void TrainSession::open_all(const DataRecord& saved) {
     data_ = open(config_.data, "data");
   }
   if (config_.validation && saved.rows == 0) validation_ = open(*config_.validation, "validation");
-  if (config_.test) test_ = open(*config_.test, "test");
+  if (config_.test && !predict) test_ = open(*config_.test, "test");
+  if (predict) predict_ = open(*config_.predict, "predict");
+  if (regression() && config_.label_smoothing > 0)
+    throw ConfigError(config_.document->placed(
+        "", "label_smoothing",
+        {.what = "label_smoothing is for classes", .found = data_->describe()}));
   LoaderOptions options = config_.loader;
   if (saved.rows > 0) options.drop_last = false;
   loader_ = std::make_unique<Loader>(*context_, data_, options);
   const Clock clock{loader_->rows_per_epoch(), options.batch};
   if (const std::string fault = o.lr.fault(clock); !fault.empty() && saved.rows == 0)
     throw ConfigError(config_.document->placed("schedule", "warmup", {.what = fault}));
+  const std::int64_t updates = loader_->batches_per_epoch() * options.epochs;
+  if (!o.lr.schedule || updates == 0 || saved.rows > 0) return;
+  if (const std::string fault = o.lr.schedule->run_fault(updates, clock); !fault.empty())
+    throw ConfigError(config_.document->placed("schedule", "stable", {.what = fault}));
+}
+
+bool TrainSession::regression() const { return has_targets(*data_); }
+
+std::int64_t TrainSession::outputs() const {
+  return regression() ? find_field(*data_, "target")->shape.size() : data_->classes();
 }
 
 // What would make the model smaller, of what there is here.
@@ -218,11 +259,16 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
                                                   const std::string& table) {
   std::shared_ptr<const Dataset> out;
   config_.at_place(table, [&] {
+    if (table == "predict" && !source.factory->without_labels())
+      throw ConfigError(ErrorText{.what = "rows of kind '" + source.name + "' always have labels",
+                                  .fix = "name the files in [test], and use belfry eval "
+                                         "--predictions FILE"});
     out = data_ ? source.factory->open_beside(config_.base, *data_)
                 : source.factory->open(config_.base);
   });
   if (data_) check_extra(*out, table);
-  check_fields(*out, table, config_.model_name, config_.model->input(), classes_key(source));
+  if (table != "predict")
+    check_fields(*out, table, config_.model_name, config_.model->input(), classes_key(source));
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
@@ -242,6 +288,13 @@ void TrainSession::check_extra(const Dataset& extra, const std::string& table) c
   if (extra.class_names() != data_->class_names())
     refuse("other classes than", listed(extra.class_names()), listed(data_->class_names()),
            "give both the same list as `names`");
+  const Field *const answers = find_field(extra, "target"), *const theirs_answers =
+                                                                find_field(*data_, "target");
+  if ((answers == nullptr) != (theirs_answers == nullptr) ||
+      (answers != nullptr && !(answers->shape == theirs_answers->shape)))
+    refuse("other targets than", answers == nullptr ? "labels" : answers->shape.text(),
+           theirs_answers == nullptr ? "labels" : theirs_answers->shape.text(),
+           "give both the same `targets`");
   const std::string field = config_.model->input().field;
   const Field *const mine = find_field(extra, field), *const theirs = find_field(*data_, field);
   const std::string key = shape_key(config_.data);
@@ -257,6 +310,7 @@ void TrainSession::check_extra(const Dataset& extra, const std::string& table) c
 }
 
 LossFn TrainSession::loss(const DataSource& source) const {
+  if (regression()) return regression_loss(config_.model->input().field);
   return classifier_loss(source.ignore, config_.model->input().field);
 }
 
@@ -286,10 +340,11 @@ Trainer TrainSession::trainer(TrainerOptions options) {
   options.output = config_.output;
   options.config = config_.effective;
   options.fallback = config_.fallback;
-  Trainer out(
-      *group_, *loader_,
-      classifier_loss(config_.data.ignore, config_.model->input().field, config_.label_smoothing),
-      std::move(options));
+  const std::string field = config_.model->input().field;
+  Trainer out(*group_, *loader_,
+              regression() ? regression_loss(field)
+                           : classifier_loss(config_.data.ignore, field, config_.label_smoothing),
+              std::move(options));
   for (const auto& hook : config_.hooks) out.add(hook);
   if (validation_) out.validation([this] { return evaluate_validation(); });
   return out;

@@ -16,6 +16,7 @@ struct SessionOptions {
   bool plan_only = false;  // no group: nothing is allocated for the model
   // What a checkpoint knows of [data], which then is not read: for evaluation. rows 0: nothing.
   DataRecord saved{};
+  bool predict = false;  // opens [predict], whose rows need no labels, and not [test]
 };
 
 // What a config becomes: devices, data, model, group. Built from the outside in, so that whatever
@@ -39,21 +40,26 @@ class TrainSession {
   EvalReport evaluate_test(bool ema = false);
   EvalReport evaluate_validation(bool ema = false);
   std::shared_ptr<const Dataset> test_data();
+  std::shared_ptr<const Dataset> predict_data() const { return predict_; }
+  // Whether rows have numbers to be predicted, field "target", in place of class labels.
+  bool regression() const;
 
  private:
   std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
   EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source,
                       bool ema);
-  void open_all(const DataRecord& saved);
+  void open_all(const DataRecord& saved, bool predict);
+  std::int64_t outputs() const;  // of the model: classes, or numbers a row
   void check_extra(const Dataset& extra, const std::string& table) const;
   void plan(const Shape& row, std::int64_t classes, Variables variables);
   void check_passes(const Shape& row, std::int64_t classes) const;
   void check_patterns() const;
+  void check_strict() const;
   std::string smaller() const;
 
   TrainConfig config_;
   std::unique_ptr<Context> context_;
-  std::shared_ptr<const Dataset> data_, test_, validation_;
+  std::shared_ptr<const Dataset> data_, test_, validation_, predict_;
   std::unique_ptr<Loader> loader_;
   MemoryPlan plan_;
   std::unique_ptr<TowerGroupBase> group_;  // null with plan_only
@@ -66,5 +72,7 @@ ConfigError no_test();
 // smoothing is for training: evaluation measures without.
 LossFn classifier_loss(std::int64_t ignore = kNoLabel, const std::string& field = "image",
                        double smoothing = 0);
+// Mean squared error and the figure "mae" of a model on fields `field` and "target".
+LossFn regression_loss(const std::string& field = "image");
 
 }  // namespace belfry

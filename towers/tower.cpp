@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "belfry/autodiff/device_scope.h"
 #include "belfry/core/error.h"
 #include "belfry/towers/tower_internal.h"
 
@@ -79,6 +80,7 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
   const Scope scope({unit.tape.get(), true, shared_.context->seed(),
                      numbers != nullptr ? 0 : in.update, batch.first_row - recorder_.base_row(),
                      batch.rows, numbers, outcome_.fault()});
+  const TowerPass pass(device_, shared_.devices);
   Step step;
   step.training = true;
   step.update = in.update;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "belfry/autodiff/device_scope.h"
 #include "belfry/core/error.h"
 #include "belfry/towers/tower_internal.h"
 
@@ -296,6 +297,7 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
   const Batch batch = on_device(shard);
   const Scope scope({nullptr, false, shared_.context->seed(), 0, batch.first_row, batch.rows,
                      nullptr, outcome_.fault()});
+  const TowerPass pass(device_, shared_.devices);
   step.tower = index_;
   return fn(*module_, batch, step);
 }

@@ -224,7 +224,7 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
 // A table of data of its own kind, or with what it does not say taken from [data].
 std::optional<DataSource> extra_source(Document& document, const Registry& registry,
                                        const std::string& table, const DataSource& data) {
-  if (!document.has_table(table)) return std::nullopt;
+  if (!document.wants_table(table)) return std::nullopt;
   const std::string& data_name = data.name;
   DataSource out;
   out.name = document.peek_string(table, "name", data_name);
@@ -267,9 +267,9 @@ void check_hooks(Document& document) {
   }
   for (const std::string table : {"checkpoint", "early_stop"}) {
     if (!document.has_table(table)) continue;
-    std::string metric = "accuracy";
+    std::string metric = "auto";
     Schema keys;
-    keys.key("metric", metric, {.choices = {"accuracy", "loss"}});
+    keys.key("metric", metric, {.choices = {"auto", "accuracy", "loss", "mae"}});
     document.bind(table, keys);
   }
   if (!document.has_table("early_stop")) return;
@@ -285,7 +285,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
   for (const auto& [name, entry] : registry.table<HookEntry>()) {
     std::shared_ptr<Hook> hook = entry.make();
     c.hooks.push_back(hook);
-    if (hook->optional_table() && !document.has_table(hook->table())) continue;
+    if (hook->optional_table() && !document.wants_table(hook->table())) continue;
     Schema keys;
     hook->declare(keys);
     document.bind(hook->table(), keys);
@@ -342,6 +342,7 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   }
   c.validation = extra_source(document, registry, "validation", c.data);
   c.test = extra_source(document, registry, "test", c.data);
+  c.predict = extra_source(document, registry, "predict", c.data);
   const OptimizerLoader optimizer(document, registry);
   bind_hooks(document, registry, c);
   document.finish();

@@ -15,7 +15,7 @@
 
 namespace belfry {
 
-// One of the tables [data], [test] and [validation].
+// One of the tables [data], [test], [validation] and [predict].
 struct DataSource {
   std::string name;  // of the kind: "idx"
   std::shared_ptr<DatasetFactory> factory;
@@ -46,7 +46,7 @@ struct TrainConfig {
   std::string model_name;
   std::shared_ptr<ModelFactory> model;
   DataSource data;
-  std::optional<DataSource> test, validation;
+  std::optional<DataSource> test, validation, predict;
   Optimizer optimizer;
   std::vector<std::shared_ptr<Hook>> hooks;
   bool fallback = false;  // resume from an undamaged older checkpoint

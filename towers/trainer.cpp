@@ -12,6 +12,7 @@
 #include "belfry/towers/background.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
+#include "belfry/towers/run_position.h"
 
 namespace belfry {
 namespace {
@@ -34,22 +35,6 @@ void end_epoch(TrainRun& run) {
 // Tells the hooks that an error ends the run.
 void abort_hooks(TrainRun& run) noexcept {
   for (const auto& hook : run.hooks) hook->on_abort(run);
-}
-
-// Where to go on. A position saved with another batch size is moved back to where a batch starts:
-// no row is lost. With another number of rows the epoch under way begins anew: its order is gone.
-std::int64_t start_position(const TrainRun& run, const RunState& saved) {
-  const std::int64_t rows = run.loader.dataset().rows();
-  if (saved.data.rows > 0 && saved.data.rows != rows) {
-    const std::int64_t inside = saved.position % saved.data.rows;
-    if (inside > 0)
-      run.log().warn("the data set has changed: its epoch {} begins anew, {} of it were trained",
-                     saved.position / saved.data.rows + 1, count_text(inside, "row"));
-    return saved.position / saved.data.rows * rows;
-  }
-  const std::int64_t again = saved.position % rows % run.loader.options().batch;
-  if (again > 0) run.log().warn("{} of this epoch are trained again", count_text(again, "row"));
-  return saved.position - again;
 }
 
 void log_layout(const TrainRun& run, const Manifest& saved, const std::string& path) {
@@ -114,14 +99,10 @@ double TrainRun::validation_left() const {
 }
 
 std::int64_t TrainRun::total_updates() const {
-  return loader.options().epochs * loader.batches_per_epoch();
+  return updates_before(loader, loader.options().epochs * loader.dataset().rows());
 }
 
-std::int64_t TrainRun::done_updates() const {
-  const std::int64_t rows_set = loader.dataset().rows(), batch = loader.options().batch;
-  const std::int64_t inside = loader.position() % rows_set;
-  return loader.position() / rows_set * loader.batches_per_epoch() + (inside + batch - 1) / batch;
-}
+std::int64_t TrainRun::done_updates() const { return updates_before(loader, loader.position()); }
 
 bool TrainRun::due(const Period& period) const {
   if (period.value <= 0) return false;
@@ -171,9 +152,7 @@ std::string Trainer::checkpoint_to_resume(const Log& log) const {
 
 void Trainer::resume(TrainRun& run, const std::string& path) {
   const Manifest saved = Checkpoint(path, group_).load({.partial = options_.partial});
-  const std::int64_t start = start_position(run, saved.run);
-  const std::int64_t end = loader_.options().epochs * loader_.dataset().rows();
-  loader_.seek(std::min(start, end));  // fewer epochs than were trained: nothing is left to do
+  loader_.seek(resume_position(loader_, saved.run, run.log()));
   run.resumed = true;
   run.rows = saved.run.rows;
   for (const auto& hook : run.hooks)

@@ -7,6 +7,7 @@
 #include "belfry/data/byte_file.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
+#include "belfry/towers/run_position.h"
 #include "belfry/towers/session.h"
 
 namespace belfry {
@@ -70,8 +71,11 @@ void print_resume(CliContext& context, TrainSession& session, const std::string&
   const Manifest saved = read_manifest(path);
   for (const std::string& change : data_changes(saved.run.data, record_of(session.data())))
     context.log.warn("the data set is not that of the checkpoint: {}", change);
-  context.print("would go on from {} at update {}, {}\n", path, saved.clocks.attempts,
-                count_text(saved.run.rows, "row"));
+  const Loader& loader = session.loader();
+  const std::int64_t done = updates_before(loader, resume_position(loader, saved.run, context.log));
+  const std::int64_t left = loader.batches_per_epoch() * loader.options().epochs - done;
+  context.print("would go on from {} at update {}, {}; {} left\n", path, saved.clocks.attempts,
+                count_text(saved.run.rows, "row"), count_text(left, "update"));
 }
 
 // The memory of recorded passes is known once they have run: the group says what it has planned

@@ -99,6 +99,7 @@ std::vector<std::string> ConfigArguments::inputs(const TrainConfig& config) cons
   add(config.data);
   if (config.test) add(*config.test);
   if (config.validation) add(*config.validation);
+  if (config.predict) add(*config.predict);
   return out;
 }
 
@@ -125,7 +126,8 @@ int cli(const Registry& registry, const std::vector<std::string>& arguments, con
   app.footer(kFooter);
   CliContext context{registry, io, command_log(io)};
   int code = kExitOk;
-  for (const AddCommand add : {add_train, add_eval, add_check, add_devices, add_inspect, add_bench})
+  for (const AddCommand add :
+       {add_train, add_eval, add_predict, add_check, add_devices, add_inspect, add_bench})
     add(app, context, code);
   return parse_and_run(app, arguments, io, code);
 }

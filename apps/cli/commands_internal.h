@@ -50,6 +50,7 @@ void require_path(const std::string& path);
 using AddCommand = void (*)(CLI::App& app, CliContext& context, int& code);
 void add_train(CLI::App& app, CliContext& context, int& code);
 void add_eval(CLI::App& app, CliContext& context, int& code);
+void add_predict(CLI::App& app, CliContext& context, int& code);
 void add_check(CLI::App& app, CliContext& context, int& code);
 void add_devices(CLI::App& app, CliContext& context, int& code);
 void add_inspect(CLI::App& app, CliContext& context, int& code);

@@ -4,17 +4,13 @@
 #include "belfry/core/log.h"
 
 namespace belfry {
-namespace {
 
-// A CSV cell; what holds a comma, quote or line end is quoted.
-std::string cell(const std::string& text) {
+std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
-
-}  // namespace
 
 Confusion::Confusion(const Dataset& data, std::int64_t ignore)
     : classes_(static_cast<std::size_t>(data.classes())),
@@ -26,6 +22,8 @@ Confusion::Confusion(const Dataset& data, std::int64_t ignore)
 
 void Confusion::require(const Dataset& data) {
   constexpr std::int64_t kMost = 4096;
+  if (data.classes() == 0)
+    throw ConfigError(ErrorText{.what = "--confusion is for classes", .found = data.describe()});
   if (data.classes() > kMost)
     throw ConfigError(ErrorText{.what = "--confusion is for fewer classes",
                                 .found = std::to_string(data.classes()),
@@ -40,12 +38,12 @@ void Confusion::add(const Prediction& p) {
 
 std::string Confusion::text() const {
   std::string out = "label";
-  for (const std::string& name : names_) out += "," + cell(name);
+  for (const std::string& name : names_) out += "," + csv_cell(name);
   out += ",recall\n";
   for (std::size_t r = 0; r < classes_; ++r) {
     const std::int64_t* const row = counts_.data() + r * classes_;
     std::int64_t all = 0;
-    out += cell(names_[r]);
+    out += csv_cell(names_[r]);
     for (std::size_t c = 0; c < classes_; ++c) {
       all += row[c];
       out += "," + std::to_string(row[c]);

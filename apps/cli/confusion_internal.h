@@ -8,6 +8,9 @@
 
 namespace belfry {
 
+// What holds a comma, quote or line end is quoted.
+std::string csv_cell(const std::string& text);
+
 // Of one label: what it is, the class the model predicts, and that class's softmax probability.
 struct Prediction {
   double label;

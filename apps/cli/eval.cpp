@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include "belfry/apps/cli/confusion_internal.h"
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/apps/cli/output_file.h"
+#include "belfry/apps/cli/outputs_internal.h"
 #include "belfry/apps/cli/sample_internal.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
@@ -25,65 +25,38 @@ struct EvalArguments {
   SampleArguments sample;
 };
 
-Prediction predicted(double label, std::span<const double> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  double total = 0;
-  for (const double z : logits) total += std::exp(z - *best);
-  return {label, best - logits.begin(), 1 / total};
-}
-
-// A row has one label, or one a position.
-std::int64_t labels_of(const Dataset& data) {
-  for (const Field& f : data.fields())
-    if (f.name == "label") return f.shape.size();
-  return 1;
-}
-
-// Those of rows [first, first + count), in order, by one evaluation.
-std::vector<Prediction> predictions_of(TrainSession& session, std::int64_t first,
-                                       std::int64_t count, bool ema) {
-  const std::int64_t each = labels_of(*session.test_data());
-  std::vector<Prediction> out(static_cast<std::size_t>(count * each));
-  Loader loader(session.context(), subset(session.test_data(), first, count),
-                {.batch = count, .shuffle = false, .prefetch = 0});
-  const LossFn loss = session.loss(*session.config().test);
-  const std::string field = session.config().model->input().field;
-  session.group().evaluate(
-      loader,
-      [&](Module& module, const Batch& rows, Step& step) {
-        const Tensor y = static_cast<Classifier&>(module).forward(rows[field]);
-        const auto logits = y.to_vector(), labels = rows["label"].to_vector();
-        const auto classes = static_cast<std::size_t>(y.shape()[-1]);
-        const auto start = static_cast<std::size_t>(rows.first_row * each);  // towers write apart
-        for (std::size_t i = 0; i < labels.size(); ++i)
-          out[start + i] = predicted(labels[i], std::span(logits).subspan(i * classes, classes));
-        return loss(module, rows, step);
-      },
-      ema);
-  return out;
-}
-
 struct RowResults {
   std::string predictions;
   std::optional<Confusion> confusion;
 };
 
 RowResults results_of_rows(TrainSession& session, bool ema, bool confusion) {
-  const std::int64_t rows = session.test_data()->rows(), each = labels_of(*session.test_data());
-  const std::int64_t most = std::max<std::int64_t>(1, 1024 / each);
+  const std::shared_ptr<const Dataset> data = session.test_data();
+  const std::int64_t rows = data->rows(), each = answers_of(*data);
+  const bool numbers = session.regression();
   RowResults out;
-  out.predictions = each == 1 ? "row,label,prediction,probability\n"
-                              : "row,position,label,prediction,probability\n";
+  out.predictions = std::string("row,") +
+                    (each == 1 ? ""
+                     : numbers ? "output,"
+                               : "position,") +
+                    (numbers ? "target,prediction\n" : "label,prediction,probability\n");
   if (confusion) out.confusion.emplace(session.data(), session.config().test->ignore);
-  for (std::int64_t first = 0; first < rows; first += most) {
-    const auto part = predictions_of(session, first, std::min(most, rows - first), ema);
-    for (std::size_t i = 0; i < part.size(); ++i) {
+  for (std::int64_t first = 0; first < rows; first += rows_at_once(*data)) {
+    const Outputs part =
+        outputs_of(session, data, first, std::min(rows_at_once(*data), rows - first), ema);
+    for (std::size_t i = 0; i < part.answers.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
       out.predictions += std::to_string(first + at / each) + ",";
       if (each != 1) out.predictions += std::to_string(at % each) + ",";
-      out.predictions += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(part[i].label),
-                                     part[i].predicted, part[i].probability);
-      if (out.confusion) out.confusion->add(part[i]);
+      if (numbers) {
+        out.predictions += fmt::format("{:.7g},{:.7g}\n", part.answers[i], part.values[i]);
+        continue;
+      }
+      const Prediction p =
+          predicted(part.answers[i], std::span(part.values).subspan(i * part.width, part.width));
+      out.predictions += fmt::format("{},{},{:.6f}\n", static_cast<std::int64_t>(p.label),
+                                     p.predicted, p.probability);
+      if (out.confusion) out.confusion->add(p);
     }
   }
   return out;
@@ -144,8 +117,10 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
   arguments->config.declare(*command);
   command->add_option("--checkpoint", arguments->checkpoint,
                       "a checkpoint or a folder of them; default: the output folder");
-  command->add_option("--predictions", arguments->predictions,
-                      "CSV file of row, label, prediction, probability; -: stdout");
+  command->add_option(
+      "--predictions", arguments->predictions,
+      "CSV file of row, label, prediction, probability (of numbers: row, target, prediction); "
+      "-: stdout");
   command->add_option("--confusion", arguments->confusion,
                       "CSV file of how often each label was given each class; -: stdout");
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");

@@ -19,7 +19,7 @@ bool parse(int argc, char** argv, Options& o, int& status) {
   app.add_option("--batch", o.batch, "rows a tower")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  app.add_option("--elements", o.elements, "parameters in the averaging")
+  app.add_option("--elements", o.elements, "parameters in averaging and checkpoints")
       ->check(CLI::Range(std::int64_t{4096}, std::int64_t{1} << 32))
       ->capture_default_str();
   app.add_option("--rounds", o.rounds, "interleaved rounds")
@@ -36,9 +36,8 @@ bool parse(int argc, char** argv, Options& o, int& status) {
   return true;
 }
 
-int bench_main(int argc, char** argv, bool (*run)(const Options&)) {
+int bench_main(int argc, char** argv, bool (*run)(const Options&), Options options) {
   try {
-    Options options;
     int status = 0;
     if (!parse(argc, argv, options, status)) return status;
     const bool kept = run(options);

@@ -21,7 +21,7 @@ struct Options {
 bool parse(int argc, char** argv, Options& options, int& status);
 
 // main() of a bench: parses, runs, prints what run() throws. Exit status 0, 1 for a missed bound
-// with --check or an error, 2 for a bad command line.
-int bench_main(int argc, char** argv, bool (*run)(const Options&));
+// with --check or an error, 2 for a bad command line. `options` are the defaults.
+int bench_main(int argc, char** argv, bool (*run)(const Options&), Options options = {});
 
 }  // namespace belfry::bench

@@ -66,8 +66,8 @@ void declare(CLI::App& app, ModelOptions& o) {
           ->check(number(1e-6, 1e9));
   forward->needs(backward);
   backward->needs(forward);
-  app.add_option("--json", o.json, "also write the figures there");
-  app.add_option("--markdown", o.markdown, "also write the table there");
+  app.add_option("--json", o.json, "also write the figures there; -: to stdout, and nothing else");
+  app.add_option("--markdown", o.markdown, "also write the table there; -: to stdout");
 }
 
 std::int64_t rows_of(const ModelOptions& o) {
@@ -175,6 +175,10 @@ nlohmann::ordered_json json_of(const ModelOptions& o, const NetPlan& plan, doubl
 
 void write(const std::string& path, const std::string& text) {
   if (path.empty()) return;
+  if (path == "-") {
+    std::cout << text;
+    return;
+  }
   std::ofstream file(path);
   file << text;
   file.close();
@@ -193,7 +197,7 @@ void run(const ModelOptions& o) {
   for (const int gpus : o.gpus)
     rows.emplace_back(gpus, model_step(plan, cluster_of(o, gpus), forward, backward));
   const std::string text = assumptions(o, plan, forward, backward) + "\n" + table_of(rows);
-  std::cout << text;
+  if (o.json != "-" && o.markdown != "-") std::cout << text;
   write(o.markdown, text);
   write(o.json, json_of(o, plan, forward, backward, rows).dump(2) + "\n");
 }

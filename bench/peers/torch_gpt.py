@@ -7,9 +7,7 @@ Belfry as safetensors and come back so. Prints the largest relative difference o
 the weights; exit status 1 where losses differ by more than 1e-5, 77: no PyTorch here.
 """
 import argparse
-import json
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,8 @@ try:
     import torch
     import torch.nn.functional as F
     from torch import nn
+
+    from tensor_files import read_safetensors, write_safetensors
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
@@ -65,35 +65,6 @@ class Gpt(nn.Module):
         for block in self.block:
             x = block(x, mask)
         return self.norm(x) @ self.tokens.weight.t()
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, t in tensors.items():
-        raw = t.detach().numpy().astype("<f4").tobytes()
-        header[name] = {
-            "dtype": "F32",
-            "shape": list(t.shape),
-            "data_offsets": [len(data), len(data) + len(raw)],
-        }
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def read_safetensors(path):
-    raw = path.read_bytes()
-    (length,) = struct.unpack("<Q", raw[:8])
-    out = {}
-    for name, entry in json.loads(raw[8 : 8 + length]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + length + x for x in entry["data_offsets"])
-        out[name] = torch.from_numpy(numpy.frombuffer(raw[begin:end], "<f4").copy()).view(
-            entry["shape"]
-        )
-    return out
 
 
 CONFIG = """towers = "cpu:1"

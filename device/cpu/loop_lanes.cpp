@@ -83,7 +83,13 @@ bool runs_at_submission(const Stream& stream) { return typeid(stream) == typeid(
 
 void run_lanes(const LoopProgram& program, int threads) {
   if (program.carried) {
-    for (const LoopOp& op : program.lanes[0]) run(op, threads);
+    for (const LoopOp& op : program.lanes[0]) {
+      try {
+        run(op, threads);
+      } catch (...) {
+        rethrow_of(program, op.iteration, std::current_exception());
+      }
+    }
     return;
   }
   unsigned mode = 0;
@@ -100,7 +106,7 @@ void run_lanes(const LoopProgram& program, int threads) {
   const Failure* lowest = &failures[0];
   for (const Failure& f : failures)
     if (f.iteration < lowest->iteration) lowest = &f;
-  if (lowest->error) std::rethrow_exception(lowest->error);
+  if (lowest->error) rethrow_of(program, lowest->iteration, lowest->error);
 }
 
 }  // namespace belfry

@@ -143,8 +143,9 @@ bool has(const Notes& notes, cudnnBackendNumericalNote_t note) {
 
 // Same bits each time, and the numbers that the precision promises: products of the inputs, which
 // f32 takes as they are and the others round once, added up in f32. Winograd and FFT engines
-// multiply and round what they have transformed: an element's error is then that of the largest
-// value near it, and one NaN covers a tile or an image.
+// multiply and round what they have transformed, by points that cuDNN does not tell: with the usual
+// ones errors are four times those of sums (the CPU's own have twice;
+// winograd_transforms.kernel.h).
 bool acceptable(const CudnnDescriptor& configuration, Precision precision) {
   const auto engines =
       configuration.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);

@@ -37,6 +37,14 @@ class WsdSchedule : public Schedule {
                          to_string(warmup) + "\" that it includes"
                    : "";
   }
+  std::string run_fault(std::int64_t updates, const Clock& clock) const override {
+    const std::int64_t from =
+        Period::parse(stable, "stable").to_updates(clock.rows_per_epoch, clock.batch);
+    if (from < updates) return "";
+    return "the fall begins at update " + std::to_string(from) + " (stable = \"" + stable +
+           "\"), and the run ends with update " + std::to_string(updates) +
+           ": make stable shorter or the run longer";
+  }
   double factor(std::int64_t k, const Clock& clock) const override {
     const auto updates = [&](const std::string& text, const char* key) {
       return Period::parse(text, key).to_updates(clock.rows_per_epoch, clock.batch);

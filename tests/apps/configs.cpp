@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The configs of apps/configs on real data, through the command.
+#include <cstdlib>
 #include <regex>
 
 #include "belfry/tests/apps/cli.h"
@@ -90,4 +91,18 @@ TEST_CASE("Fashion-MNIST: lenet reaches 0.88 on the test set, in half the epochs
           "[slow]") {
   if (fashion_mnist("train-images-idx3-ubyte.gz"))
     CHECK(test_accuracy("fashion-lenet", {"epochs=3", "schedule.over=3e"}) >= 0.88);
+}
+
+TEST_CASE("CIFAR: resnet20 classifies 0.99 of its 4,000 training images, in evaluation mode",
+          "[slow]") {
+  const auto images = real_data("cifar10/data_batch_1_first4000.bin.gz");
+  if (!images) return;
+  if (std::getenv("BELFRY_LONG") == nullptr) {
+    WARN("skipped: 20 epochs take two minutes and more; set BELFRY_LONG=1, as .ci/long does");
+    return;
+  }
+  const std::string files = "files=[\"" + *images + "\"]";
+  CHECK(test_accuracy("cifar10-resnet20", {"data." + files, "test." + files, "data.pad_crop=0",
+                                           "data.flip=false", "epochs=20", "schedule.over=20e",
+                                           "schedule.warmup=1e", "optimizer.lr=0.05"}) >= 0.99);
 }

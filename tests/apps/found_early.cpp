@@ -55,10 +55,16 @@ TEST_CASE("check refuses a folder that holds a run, as train does; with --resume
   CHECK_THAT(ran({"train", f.path()}, 2).err, Contains(fault));
   CHECK_THAT(ran({"check", f.path()}, 2).err, Contains(fault));
   const auto before = contents(f.folder.path());
-  CHECK_THAT(ran({"check", f.path(), "--resume"}, 0).out,
-             Contains("would go on from " + f.out() + "/step_4 at update 4, 60 rows\n") &&
-                 Contains(": ok\n"));
+  CHECK_THAT(
+      ran({"check", f.path(), "--resume"}, 0).out,
+      Contains("would go on from " + f.out() + "/step_4 at update 4, 60 rows; 8 updates left\n") &&
+          Contains(": ok\n"));
   CHECK(contents(f.folder.path()) == before);
+  const auto left = [&](const char* assignment) {
+    return ran({"check", f.path(), "--resume", "--set", assignment}, 0);
+  };
+  CHECK_THAT(left("epochs=1").out, Contains("60 rows; 0 updates left\n"));
+  CHECK_THAT(left("batch=25").out, Contains("60 rows; 6 updates left\n"));  // 3 an epoch
   CHECK_THAT(ran({"check", f.path(), "--resume", "--set", "output=\"\""}, 2).err,
              Contains("--resume needs an output folder"));
   CHECK_THAT(ran({"check", f.path(), "--resume", f.out() + "/step_4", "--set",
@@ -227,6 +233,39 @@ TEST_CASE("wsd: a warm-up longer than the time at full rate") {
   CHECK(with("schedule.warmup=1e", 0).empty());                                        // 4
 }
 
+TEST_CASE("wsd: a fall that begins after the end of the run") {
+  const CliFolder f;  // 12 updates
+  const auto with = [&](const std::string& stable, int code) {
+    f.config("", "", "[schedule]\nname = \"wsd\"\nstable = " + stable + "\ndecay = \"2u\"\n");
+    return ran({"check", f.path()}, code).err;
+  };
+  CHECK_THAT(with("\"3e\"", 2),
+             Contains("run.toml:19:1: the fall begins at update 12 (stable = \"3e\"), and the run "
+                      "ends with update 12: make stable shorter or the run longer"));
+  CHECK_THAT(with("\"200u\"", 2), Contains("begins at update 200"));
+  CHECK(with("11", 0).empty());
+}
+
+TEST_CASE("strict: more towers than virtual shards have the place of the key") {
+  const CliFolder f;
+  f.config("", "reduce = \"strict\"\nvirtual_shards = 1");
+  CHECK_THAT(ran({"check", f.path()}, 2).err,
+             Contains("run.toml:17:1: reduce = \"strict\": found 2 towers, 1 virtual shards"));
+  f.config("", "reduce = \"strict\"");
+  CHECK_THAT(ran({"train", f.path(), "--towers", "cpu:9"}, 2).err,
+             Contains("run.toml:16:1: reduce = \"strict\": found 9 towers, 8 virtual shards"));
+}
+
+TEST_CASE("a value in the place of a table is a fault that says how its keys are set") {
+  const CliFolder f;
+  for (const std::string table : {"test", "validation"})
+    CHECK_THAT(ran({"check", f.path(), "--set", table + "=3"}, 2).err,
+               Contains("--set: key '" + table +
+                        "': found integer 3, expected a table: its keys "
+                        "are set one by one, as " +
+                        table + ".KEY = VALUE, or below [" + table + "]\n"));
+}
+
 TEST_CASE("[test] of npy may name an archive where [data] names arrays, and mix-ups are named") {
   const TestFolder folder;
   const std::string x = npy_bytes("|u1", "(2, 3)", std::string("\1\2\3\4\5\6", 6));
@@ -271,6 +310,20 @@ TEST_CASE("--set of a whole table or list takes the place of the file's") {
   CHECK(document.has_key("a", "x"));
   CHECK_FALSE(document.has_key("a", "y"));
   CHECK_FALSE(document.has_table("a.b"));
+  const auto layer = [](const std::vector<std::string>& assignments) {
+    Document d = Document::from_text("[m]\nlayers = [{name = \"p\", q = 1, r = {s = 2}}, \"t\"]\n",
+                                     "f.toml");
+    for (const std::string& a : assignments) d.set(a);
+    const auto items = d.items("m", "layers");
+    CHECK(items == std::vector<std::string>{"m.layers.0", "m.layers.1"});
+    return d.peek_string(items[0], "name", "") + (d.has_key(items[0], "q") ? " q" : "") +
+           (d.has_table(items[0] + ".r") ? " r " : " ") + d.peek_string(items[1], "name", "");
+  };
+  CHECK(layer({}) == "p q r t");
+  CHECK(layer({"m.layers.0.q=3"}) == "p q r t");
+  CHECK(layer({"m.layers.0={name = \"u\"}"}) == "u t");
+  CHECK(layer({"m.layers.0={name = \"u\"}", "m.layers.0.q=3"}) == "u q t");
+  CHECK(layer({"m.layers.0=\"u\"", "m.layers.1=v"}) == "u v");
   document.set("a.y=7");  // one key leaves the others
   CHECK(document.has_key("a", "x"));
   CHECK(document.has_key("a", "y"));

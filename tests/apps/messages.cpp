@@ -25,8 +25,8 @@ std::string refused(const std::vector<std::string>& arguments, int code = 2) {
 
 TEST_CASE("unknown commands name the nearest one and all of them") {
   CHECK(refused({"trian"}) ==
-        "error: unknown command 'trian'; did you mean 'train'? Commands: train, eval, check, "
-        "devices, inspect, bench\n");
+        "error: unknown command 'trian'; did you mean 'train'? Commands: train, eval, predict, "
+        "check, devices, inspect, bench\n");
   CHECK_THAT(refused({}), Contains("no command is given") && Contains("Commands: train, eval"));
   CHECK_THAT(refused({"bench", "scalling"}), Contains("did you mean 'scaling'?"));
   CHECK(run_cli({"bench", "--help"}).code == 0);

@@ -6,6 +6,7 @@
 #include "belfry/autodiff/ops/elementwise/add.h"
 #include "belfry/autodiff/ops/elementwise/tanh.h"
 #include "belfry/autodiff/ops/image/conv2d.h"
+#include "belfry/autodiff/ops/index/scatter_add.h"
 #include "belfry/autodiff/ops/matrix/linear.h"
 #include "belfry/autodiff/ops/matrix/matmul.h"
 #include "belfry/autodiff/ops/reduce/sum.h"
@@ -15,6 +16,7 @@
 #include "belfry/tests/catch.h"
 
 using namespace belfry;
+using Catch::Matchers::Contains;
 using Values = std::vector<double>;
 
 namespace {
@@ -88,4 +90,40 @@ TEST_CASE("a loop in a pass: its ops are on the tape, and backward comes after i
     return tape.grad(w).to_vector();
   };
   CHECK(gradient(true) == gradient(false));
+}
+
+TEST_CASE("a run of a loop may not write what an open pass needs") {
+  for (const Executor e : {Executor::in_place, Executor::lazy, Executor::threaded}) {
+    const auto device = make_cpu_device(0, 2, e);
+    const Tensor table = made({8, 4}, 3, *device), value = made({1, 4}, 4, *device);
+    const Tensor first = Tensor::zeros({1}, DType::i32, *device);
+    Loop loop(*device, 8, {.name = "rows"}, [&](std::int64_t i) {
+      scatter_add(table.rows(i, 1), first, value, Duplicates::sum);
+    });
+    loop.run();
+    const auto before = table.to_vector();
+    {
+      Tape tape;
+      const Scope scope({.tape = &tape});
+      const Tensor w = tape.leaf(made({4, 4}, 5, *device));
+      const Tensor loss = sum(matmul(table, w));
+      CHECK_THROWS_AS(loop.run(), DeviceError);
+      CHECK_THROWS_WITH(loop.run(), Contains("a run of loop 'rows' writes what a backward pass may "
+                                             "need") &&
+                                        Contains("128 bytes that hold memory of 'matmul'"));
+      CHECK(table.to_vector() == before);
+      tape.backward(loss);
+      CHECK_NOTHROW(loop.run());
+      device->synchronize();
+    }
+    CHECK(table.to_vector() != before);
+    {
+      Tape tape;  // a pass that uses other memory does not mind
+      const Scope scope({.tape = &tape});
+      const Tensor loss = sum(tape.leaf(made({4, 4}, 5, *device)));
+      CHECK_NOTHROW(loop.run());
+      tape.backward(loss);
+      device->synchronize();
+    }
+  }
 }

@@ -170,3 +170,15 @@ TEST_CASE("shapes check their extents") {
   CHECK_THROWS_AS((Shape{-1}), GradientError);
   CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1, 1}), GradientError);
 }
+
+TEST_CASE("a tower that is not there is a ConfigError with the towers there are") {
+  const Context two({.towers = "cpu:2", .threads_per_tower = 1}), one({.threads_per_tower = 1});
+  CHECK(two.device(1).id().index == 1);
+  for (const int tower : {-1, 2, 9}) CHECK_THROWS_AS(two.device(tower), ConfigError);
+  CHECK_THROWS_WITH(two.device(9),
+                    "device of a tower: found tower 9, expected 0 to 1 of towers = "
+                    "\"cpu:2\"");
+  CHECK_THROWS_WITH(one.device(1),
+                    "device of a tower: found tower 1, expected 0, the only one of "
+                    "towers = \"cpu:1\"");
+}

@@ -285,9 +285,23 @@ TEST_CASE("the error of the lowest iteration comes out, that of a body at once")
     });
   };
   for (const int cap : {1, 2})
-    CHECK_THAT(text_of([&] { parallel_for(*device, 6, {.parallel_iterations = cap}, body); }),
-               Contains("iteration 2"));
+    for (const bool carried : {false, true})
+      CHECK(text_of([&] {
+              parallel_for(*device, 6, {.parallel_iterations = cap, .carried = carried}, body);
+            }) == "iteration 2 of a loop of 6 iterations: iteration 2");
   CHECK(x[1] == 1);
+  for (const Executor e : {Executor::lazy, Executor::threaded}) {
+    const auto other = make_cpu_device(0, 2, e);
+    CHECK(text_of([&] {
+            parallel_for(*other, 6, {.parallel_iterations = 1, .name = "sums"},
+                         [&](std::int64_t i) {
+                           other->main().run(Touches().writes(&x[i], 4), [i] {
+                             if (i >= 2) throw DataError("no");
+                           });
+                         });
+            other->synchronize();
+          }) == "iteration 2 of loop 'sums': no");
+  }
   int y = 0;
   CHECK_THAT(text_of([&] {
                parallel_for(*device, 6, {}, [&](std::int64_t i) {
@@ -295,7 +309,22 @@ TEST_CASE("the error of the lowest iteration comes out, that of a body at once")
                  device->main().run(Touches().reads(&y, 4), [&y] { y = 1; });
                });
              }),
-             Contains("in the body"));
+             Contains("iteration 4 of a loop of 6 iterations: in the body"));
+  try {
+    parallel_for(*device, 6, {.name = "mine"}, [](std::int64_t i) {
+      if (i == 1) throw std::out_of_range("place 7");
+    });
+    FAIL("no error");
+  } catch (const TowerError& e) {
+    CHECK(std::string(e.what()) == "iteration 1 of loop 'mine': place 7");
+    CHECK_THROWS_AS(std::rethrow_if_nested(e), std::out_of_range);
+    try {  // a tower's error keeps what is inside
+      rethrow_located(std::current_exception(), 0, 1, 2);
+    } catch (const TowerError& located) {
+      CHECK_THAT(located.what(), Contains("loop 'mine': place 7") && Contains("tower 1"));
+      CHECK_THROWS_AS(std::rethrow_if_nested(located), std::out_of_range);
+    }
+  }
   CHECK(y == 0);
   device->main().run({}, [&y] { y = 2; });  // the main stream is itself again
   CHECK(y == 2);

@@ -20,6 +20,8 @@ void set(CsvOptions& o, Pack& pack, std::string_view key, std::string_view value
   const std::string text(value);
   if (key == "label") o.label = text;
   if (key == "feature") o.features.push_back(text);
+  if (key == "target") o.targets.push_back(text);
+  if (key == "unlabelled") o.unlabelled = true;
   if (key == "extent") o.shape.push_back(number(value));
   if (key == "header") o.header = text;
   if (key == "missing") o.missing = text;

@@ -53,12 +53,6 @@ void repair(Input& in) {
   set_number(in.labels, 4, std::uint32_t(n));
 }
 
-void mutate(std::string& part, std::size_t room) {
-  const std::size_t size = part.size();
-  part.resize(std::max<std::size_t>(size + room, 1));
-  part.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(part.data()), size, part.size()));
-}
-
 }  // namespace
 }  // namespace belfry::fuzz
 
@@ -67,15 +61,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   using namespace belfry::fuzz;
   Input in = Input::from(text_of(data, size));
   const std::size_t used = in.images.size() + in.labels.size() + 3;
-  mutate(seed % 2 == 0 ? in.images : in.labels,
-         max > used ? std::min<std::size_t>(max - used, 256) : 0);
+  mutate(seed % 2 == 0 ? in.images : in.labels, used, max);
   if (seed % 7 == 0) in.flags = static_cast<std::uint8_t>(seed >> 8);
   if (seed % 5 != 0) repair(in);
   in.images.resize(std::min<std::size_t>(in.images.size(), 65535));
-  const std::string out = in.text();
-  const std::size_t n = std::min(out.size(), max);
-  std::memcpy(data, out.data(), n);
-  return n;
+  return put(in.text(), data, max);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

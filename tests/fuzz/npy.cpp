@@ -76,12 +76,6 @@ void repair(std::string& file, unsigned seed, bool labels) {
   file += values.substr(0, count);
 }
 
-void mutate(std::string& part, std::size_t room) {
-  const std::size_t size = part.size();
-  part.resize(std::max<std::size_t>(size + room, 1));
-  part.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(part.data()), size, part.size()));
-}
-
 }  // namespace
 }  // namespace belfry::fuzz
 
@@ -91,15 +85,12 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   Input in = Input::from(text_of(data, size));
   const std::size_t used = in.x.size() + in.y.size() + 4;
   std::string& part = seed % 2 == 0 ? in.x : in.y;
-  mutate(part, max > used ? std::min<std::size_t>(max - used, 256) : 0);
+  mutate(part, used, max);
   if (seed % 7 == 0) in.flags = static_cast<std::uint8_t>(seed >> 8);
   if (seed % 11 == 0) in.more = static_cast<std::uint8_t>(seed >> 16);
   if (seed % 5 != 0 && (in.more & 2) == 0) repair(part, seed >> 3, seed % 2 != 0);
   in.x.resize(std::min<std::size_t>(in.x.size(), 65535));
-  const std::string out = in.text();
-  const std::size_t n = std::min(out.size(), max);
-  std::memcpy(data, out.data(), n);
-  return n;
+  return put(in.text(), data, max);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -112,13 +103,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((in.flags & 128) != 0) options.channels_first = true;
   if ((in.more & 4) != 0) options.shape = {2, 2, 1};
   if ((in.more & 8) != 0) options.scale = 3;
+  if ((in.more & 16) != 0) options.targets = true;
+  if ((in.more & 32) != 0) options.unlabelled = true;
   if ((in.more & 3) == 0) {
     const fuzz::File x(fuzz::packed(in.x, fuzz::Pack(in.flags & 3)));
     const fuzz::File y(fuzz::packed(in.y, fuzz::Pack(in.flags >> 2 & 3)));
-    fuzz::accepts<DataError>([&] { fuzz::use(*npy(x.path(), y.path(), options)); });
+    fuzz::accepts<DataError, ConfigError>([&] { fuzz::use(*npy(x.path(), y.path(), options)); });
     return 0;
   }
   const fuzz::File file((in.more & 2) != 0 ? in.x : fuzz::archive(in, (in.flags & 1) != 0));
-  fuzz::accepts<DataError>([&] { fuzz::use(*npz(file.path(), "x", "y", options)); });
+  fuzz::accepts<DataError, ConfigError>([&] { fuzz::use(*npz(file.path(), "x", "y", options)); });
   return 0;
 }

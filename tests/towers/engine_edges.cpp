@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Edges of the engine: inputs that do not fit, units without weight, arrays set from outside.
+#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "belfry/core/error.h"
 #include "belfry/ops.h"
+#include "belfry/optim/rules/adadelta.h"
+#include "belfry/optim/rules/adagrad.h"
+#include "belfry/optim/rules/lamb.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/lin.h"
 #include "belfry/tests/towers/nets.h"
@@ -250,4 +254,66 @@ TEST_CASE("weights far from 1 average like any others") {
 
 TEST_CASE("a shape whose size overflows is an error") {
   CHECK_THROWS_WITH((Shape{std::int64_t{1} << 32, std::int64_t{1} << 32}), Contains("too large"));
+}
+
+TEST_CASE("in a step no tensor moves to the device of another tower") {
+  for (const int towers : {1, 2}) {
+    Context context({.towers = "cpu:" + std::to_string(towers), .threads_per_tower = 1});
+    TowerGroupBase group(context, sgd({.lr = 0.1}), mlp());
+    const auto apart = make_cpu_device(9, 1, Executor::in_place);
+    const Batch batch = batch_of(context, 8);
+    std::atomic<int> moved{0};
+    const auto step_to = [&](const std::function<Device&(int)>& where) {
+      return [&, where](Module& m, const Batch& b, Step& s) {
+        const Tensor there = b["image"].to(where(s.tower));
+        ++moved;
+        return classify(m, b, s);
+      };
+    };
+    const auto other = step_to([&](int t) -> Device& { return context.device(towers - 1 - t); });
+    const auto own = step_to([&](int t) -> Device& { return context.device(t); });
+    if (towers == 1) {
+      CHECK_NOTHROW(group.step(batch, other));  // its own
+      CHECK_NOTHROW(group.step(batch, step_to([&](int) -> Device& { return *apart; })));
+      continue;
+    }
+    CHECK_THROWS_AS(group.step(batch, other), DeviceError);
+    CHECK_THROWS_WITH(group.step(batch, other),
+                      Contains("the device of another tower") && Contains("found cpu:1") &&
+                          Contains("expected cpu:0") && Contains("[rank 0, tower 0, update 1]"));
+    Loader rows(context, blobs(8), {.batch = 8, .shuffle = false});
+    CHECK_THROWS_AS(group.evaluate(rows, other), DeviceError);
+    CHECK(moved == 0);
+    CHECK_NOTHROW(group.step(batch, own));
+    CHECK(group.clocks().update == 1);
+    // Between updates one thread drives both.
+    CHECK_NOTHROW(batch["image"].on(context.device(0)).to(context.device(1)));
+  }
+}
+
+TEST_CASE("a gradient whose square is no f32: every rule with a second moment stands still there") {
+  for (const Optimizer& o :
+       {adam({.lr = 0.1}), adamw({.lr = 0.1, .weight_decay = 0}), rmsprop({.lr = 0.1}),
+        adagrad({.lr = 0.1}), adadelta({.lr = 1}), lamb({.lr = 0.1, .weight_decay = 0})}) {
+    INFO(o.rule->name());
+    Context context(cpu(1));
+    TowerGroupBase towers(context, o, mlp());
+    const auto apply = [&](double of_first) {
+      AveragedGradients a;
+      std::vector<double> values(10, 1.0);
+      values[0] = of_first;
+      a.mean.emplace_back(Tensor::from(values, Shape{10}, DType::f32, context.device(0)),
+                          "head.bias");
+      towers.set_parameter("head.bias", std::vector<float>(10, 1.f));
+      towers.apply(a);
+      return towers.parameter("head.bias");
+    };
+    CHECK(apply(1)[0] != 1);
+    apply(1e20);  // the guard lets it pass: it is finite
+    const std::vector<float> after = apply(1);
+    CHECK(after[0] == 1);
+    CHECK(after[1] != 1);
+    CHECK(std::isfinite(after[1]));
+    CHECK_THROWS_AS(apply(std::numeric_limits<double>::infinity()), NumericError);
+  }
 }

@@ -22,28 +22,35 @@ constexpr const char* kManifestFile = "manifest.json";
 constexpr std::uint64_t kLargestManifest = std::uint64_t{64} << 20;
 
 // Whether it is the model's: a parameter or a state of a module; else the optimizer's.
-bool of_model(const GroupArray& a) { return a.kind == "parameter" || a.kind == kStateKind; }
+template <class Array>
+bool of_model(const Array& a) {
+  return a.kind == "parameter" || a.kind == kStateKind;
+}
 
 // "hidden.weight" for a parameter, "bn.running_mean" for a state, "velocity/hidden.weight" for
 // state of the optimizer.
-std::string tensor_name(const GroupArray& a) {
+template <class Array>
+std::string tensor_name(const Array& a) {
   return of_model(a) ? a.variable : a.kind + "/" + a.variable;
 }
 
 // Writes one file and records its size and checksum on the way.
 FileRecord write_tensors(AtomicDirectory& folder, const std::string& name,
-                         const std::vector<const GroupArray*>& arrays) {
+                         const std::vector<const GroupCopy::Array*>& arrays) {
   std::vector<safetensors::Tensor> tensors;
-  for (const GroupArray* a : arrays)
-    tensors.push_back(
-        {tensor_name(*a), "F32", a->shape.extents(), std::as_bytes(std::span(a->values))});
+  for (const GroupCopy::Array* a : arrays)
+    tensors.push_back({tensor_name(*a), "F32", a->shape.extents(), std::as_bytes(a->values)});
   FileWriter file = folder.file(name);
   Checksum sum;
   FileRecord record{name, 0, ""};
   const auto put = [&](std::span<const std::byte> bytes) {
-    file.write(bytes);
-    sum.update(bytes);
     record.size += bytes.size();
+    constexpr std::size_t kPiece = std::size_t{256} << 10;  // in cache for the second of the two
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(kPiece, bytes.size()))) {
+      const auto piece = bytes.first(std::min(kPiece, bytes.size()));
+      sum.update(piece);
+      file.write(piece);
+    }
   };
   const std::string header = safetensors::encode_header(tensors, {{"format", "belfry"}});
   put(std::as_bytes(std::span(header)));
@@ -209,13 +216,13 @@ void refuse_foreign(const std::string& path) {
 
 // What a checkpoint holds, in host memory: taken between two updates, written whenever.
 struct Snapshot {
-  std::vector<GroupArray> arrays;
+  GroupCopy copy;
   Manifest manifest;  // without files
 };
 
 std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunState& run) {
   const auto out = std::make_shared<Snapshot>();
-  out->arrays = group.arrays();
+  out->copy = group.copy_arrays();
   Manifest& manifest = out->manifest;
   manifest.versions = library_versions();
   manifest.versions["precision"] = name_of(group.context().options().precision);
@@ -233,8 +240,9 @@ std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunSt
 void write_snapshot(const std::string& path, const std::shared_ptr<const Snapshot>& snapshot,
                     FileOps& files) {
   make_directories(std::filesystem::path(path).parent_path().string(), files);
-  std::vector<const GroupArray*> model, optimizer;
-  for (const GroupArray& a : snapshot->arrays) (of_model(a) ? model : optimizer).push_back(&a);
+  std::vector<const GroupCopy::Array*> model, optimizer;
+  for (const GroupCopy::Array& a : snapshot->copy.arrays)
+    (of_model(a) ? model : optimizer).push_back(&a);
   AtomicDirectory folder(path, files);
   Manifest manifest = snapshot->manifest;
   manifest.files.push_back(write_tensors(folder, kModelFile, model));

@@ -48,7 +48,7 @@ class CheckpointHook : public Hook {
     if (!best_ || run.options.output.empty() || !score_.improve(score_.value(report))) return;
     write(run, run.options.output + "/best", {});
     best_before_ = before;
-    run.log().info("new best {} {:.4f} at update {}", score_.metric, score_.best,
+    run.log().info("new best {} {:.4f} at update {}", score_.name(), score_.best,
                    run.result.update);
   }
   void on_end(TrainRun& run) override {

@@ -44,7 +44,7 @@ class EarlyStop : public Hook {
  private:
   void stop_if_due(TrainRun& run) const {
     if (patience_ > 0 && bad_ >= patience_)
-      run.stop(fmt::format("{} validations without a better {} than {:.4f}", bad_, score_.metric,
+      run.stop(fmt::format("{} validations without a better {} than {:.4f}", bad_, score_.name(),
                            score_.best));
   }
 

@@ -87,6 +87,7 @@ class CsvFactory final : public DatasetFactory {
     schema.rule([this] { return file_.empty() ? std::string("`file` is needed") : ""; });
     options_.declare(schema);
   }
+  bool without_labels() override { return options_.unlabelled = true; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return csv(path_in(base, file_), options_);
   }
@@ -119,6 +120,9 @@ void CsvOptions::declare(Schema& schema) {
            {.index = true,
             .help = "label column, by name or index from 0; negative counts from the end; empty: "
                     "the last"})
+      .key("targets", targets,
+           {.index = true,
+            .help = "instead of a label: columns of numbers to be predicted, by name or index"})
       .key("features", features,
            {.index = true, .help = "feature columns, by name or index; empty: all others"})
       .key("shape", shape,
@@ -148,8 +152,14 @@ void CsvOptions::declare(Schema& schema) {
                : "`delimiter` is one character or \"tab\", found '" + delimiter + "'";
   });
   schema.rule([this] {
-    return field.empty() || field == "label"
-               ? "`field` needs a name other than 'label', found '" + field + "'"
+    return field.empty() || field == "label" || field == "target"
+               ? "`field` needs a name other than 'label' and 'target', found '" + field + "'"
+               : std::string();
+  });
+  schema.rule([this] {
+    const bool classed = !label.empty() || labels.classes != 0 || labels.ignore != kNoLabel;
+    return !targets.empty() && classed
+               ? std::string("`targets` are numbers: leave out `label`, `classes` and `ignore`")
                : std::string();
   });
   schema.rule([this] {
@@ -210,16 +220,23 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
   }
   std::vector<MemoryField> fields;
   fields.push_back({options.field, shape, std::move(values)});
-  fields.push_back({"label", Shape{},
-                    std::vector<std::int32_t>(table.labels.begin() + first,
-                                              table.labels.begin() + first + count)});
+  const auto targets = static_cast<std::int64_t>(table.targets);
+  if (targets > 0)
+    fields.push_back({"target", Shape{targets},
+                      std::vector<float>(table.target_values.begin() + first * targets,
+                                         table.target_values.begin() + (first + count) * targets)});
+  else
+    fields.push_back({"label", Shape{},
+                      std::vector<std::int32_t>(table.labels.begin() + first,
+                                                table.labels.begin() + first + count)});
   auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
-  std::string text =
-      "csv: " + fields_text(count, rows->fields()) +
-      classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
+  const bool classed = targets == 0 && !options.unlabelled;
+  std::string text = "csv: " + fields_text(count, rows->fields());
+  if (classed)
+    text += classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
   return std::make_shared<CsvDataset>(
       std::move(rows), text + (dropped.empty() ? "" : "; " + dropped),
-      label_gaps(path, all, options.labels, label, line), std::move(columns));
+      classed ? label_gaps(path, all, options.labels, label, line) : "", std::move(columns));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace belfry {
 // Values become (x / scale - mean) / stddev.
 struct CsvOptions {
   std::string label{};                  // "": the last column
+  std::vector<std::string> targets{};   // instead: numbers to be predicted, field "target"
   std::vector<std::string> features{};  // empty: all others, in their order
   std::vector<std::int64_t> shape{};    // of one row's features; empty: [features]
   std::string field = "image";          // name of the features' field
@@ -28,13 +29,16 @@ struct CsvOptions {
   bool standardize = false;
   LabelOptions labels{};
   RowRange rows{};
+  // Columns of labels and targets need not be there, and count as 0; one that is there under its
+  // name is no feature.
+  bool unlabelled = false;
 
   void declare(Schema& schema);
 };
 
 // Comma-separated values, plain or gzip, quotes as in RFC 4180, lines ended by LF, CRLF or CR:
-// fields `field` f32 and "label" i32. A cell is a number as a whole or a DataError with file, line,
-// column and text; blanks, nan and inf are never taken for numbers.
+// fields `field` f32 and "label" i32, or "target" [targets] f32. A cell is a number as a whole or a
+// DataError with file, line, column and text; blanks, nan and inf are never taken for numbers.
 std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& options = {});
 
 }  // namespace belfry

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "belfry/core/error.h"
 #include "belfry/core/registry.h"
@@ -31,6 +30,7 @@ class CsvReader {
     named_ = header;
     choose_columns();
     table.features = features_.size();
+    table.targets = options_.targets.size();
     if (!header) parser_.rewind();
     while (parser_.next(cells)) {
       if (cells.size() != names_.size())
@@ -123,21 +123,36 @@ class CsvReader {
          near.empty() ? "" : "did you mean '" + near + "'?");
   }
 
-  void choose_columns() {
-    label_ = options_.label.empty() ? names_.size() - 1 : column(options_.label, "label");
-    for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
-    if (std::find(features_.begin(), features_.end(), label_) != features_.end())
-      fail("the label column is among the features", "'" + names_[label_] + "'",
-           "two different columns", "");
-    if (options_.features.empty()) {
-      features_.resize(names_.size());
-      std::iota(features_.begin(), features_.end(), std::size_t{0});
-      features_.erase(features_.begin() + static_cast<std::ptrdiff_t>(label_));
+  // The columns that are no features.
+  std::vector<std::size_t> choose_answers() {
+    std::vector<std::size_t> out;
+    if (options_.unlabelled) {
+      std::vector<std::string> wanted = options_.targets;
+      wanted.push_back(options_.label);
+      for (std::size_t c = 0; named_ && c < names_.size(); ++c)
+        if (std::find(wanted.begin(), wanted.end(), names_[c]) != wanted.end()) out.push_back(c);
+      return out;
     }
+    for (const std::string& t : options_.targets) targets_.push_back(column(t, "targets"));
+    if (!targets_.empty()) return targets_;
+    label_ = options_.label.empty() ? names_.size() - 1 : column(options_.label, "label");
+    return {label_};
+  }
+
+  void choose_columns() {
+    const std::vector<std::size_t> answers = choose_answers();
+    for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
+    for (const std::size_t c : answers)
+      if (std::find(features_.begin(), features_.end(), c) != features_.end())
+        fail(targets_.empty() ? "the label column is among the features"
+                              : "a target column is among the features",
+             "'" + names_[c] + "'", "two different columns", "");
+    for (std::size_t c = 0; options_.features.empty() && c < names_.size(); ++c)
+      if (std::find(answers.begin(), answers.end(), c) == answers.end()) features_.push_back(c);
     if (features_.empty())
       fail("the file has no feature columns",
-           count_text(static_cast<std::int64_t>(names_.size()), "column"), "at least 2",
-           "check `delimiter`");
+           count_text(static_cast<std::int64_t>(names_.size()), "column"),
+           "at least " + std::to_string(answers.size() + 1), "check `delimiter`");
     const std::vector<std::int64_t>& shape = options_.shape;
     const auto n = static_cast<std::int64_t>(features_.size());
     if (!shape.empty() && Shape(shape).size() != n)
@@ -185,9 +200,16 @@ class CsvReader {
       table.values.push_back(static_cast<float>(scaled));
     }
     double label = 0;
-    complete = value(cells[label_], label_, label) && complete;
+    if (label_ != kNone) complete = value(cells[label_], label_, label) && complete;
+    const std::size_t targets_before = table.target_values.size();
+    for (std::size_t k = 0; k < options_.targets.size(); ++k) {
+      double v = 0;
+      if (!targets_.empty()) complete = value(cells[targets_[k]], targets_[k], v) && complete;
+      table.target_values.push_back(static_cast<float>(v));
+    }
     if (!complete) {
       table.values.resize(before);
+      table.target_values.resize(targets_before);
       ++table.dropped;
       return;
     }
@@ -208,8 +230,9 @@ class CsvReader {
   std::vector<std::string_view> cells_;  // of the row at hand
   std::vector<std::string> names_;
   bool named_ = false;
-  std::size_t label_ = 0;
-  std::vector<std::size_t> features_;
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::size_t label_ = kNone;
+  std::vector<std::size_t> features_, targets_;
 };
 
 }  // namespace

@@ -9,10 +9,12 @@
 
 namespace belfry {
 
-// The numbers of a CSV text: `features` scaled values and a label for each complete row.
+// The numbers of a CSV text: `features` scaled values and a label for each complete row (0 with
+// targets, or without labels).
 struct CsvTable {
   std::size_t features = 0;
-  std::vector<float> values;
+  std::size_t targets = 0;  // for each row, in place of a label
+  std::vector<float> values, target_values;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> lines;  // where each row began, for messages
   std::int64_t dropped = 0;         // rows left out by missing = "drop"

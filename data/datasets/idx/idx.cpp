@@ -129,6 +129,7 @@ class IdxFactory final : public DatasetFactory {
                                                 : "";
     });
   }
+  bool without_labels() override { return options_.unlabelled = true; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return idx(path_in(base, images_), path_in(base, labels_), options_);
   }
@@ -143,9 +144,14 @@ class IdxFactory final : public DatasetFactory {
 std::shared_ptr<const Dataset> idx(const std::string& images, const std::string& labels,
                                    const IdxOptions& options) {
   check_normalisation({options.mean}, {options.stddev}, 1);
-  Content label = read_idx(labels, kLabels, 1);
+  Content label;
+  if (!options.unlabelled) label = read_idx(labels, kLabels, 1);
   Content image = read_idx(images, kImages, 3);
   const auto [n, h, w] = image.extents;
+  if (options.unlabelled) {
+    label.extents[0] = n;
+    label.bytes.assign(n, 0);
+  }
   if (n != label.extents[0])
     throw DataError(
         ErrorText{.what = "images and labels do not belong together",
@@ -170,7 +176,7 @@ std::shared_ptr<const Dataset> idx(const std::string& images, const std::string&
       .mean = {options.mean},
       .stddev = {options.stddev},
       .kind = "idx",
-      .warning = label_gaps(labels, n, options.labels, label_of)});
+      .warning = options.unlabelled ? "" : label_gaps(labels, n, options.labels, label_of)});
 }
 
 void register_dataset_idx(Registry& registry) {

@@ -14,6 +14,7 @@ struct IdxOptions {
   double stddev = 1;
   LabelOptions labels{};
   RowRange rows{};
+  bool unlabelled = false;  // the labels are not read and count as 0
 };
 
 // MNIST's format, plain or gzip: fields "image" [rows, columns, 1] f32 and "label" i32. Kept as

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/data/datasets/npy/npy.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -22,6 +23,12 @@ class NpyDataset final : public Dataset {
     check_number("scale", o.scale, true);
     plain_ = o.scale == 1 && o.mean == std::vector<double>{0} && o.stddev == std::vector<double>{1};
   }
+  // `width` numbers a row, in place of labels.
+  void set_targets(std::vector<float> values, std::int64_t width) {
+    fields_[1] = {"target", Shape{width}, DType::f32};
+    targets_ = std::move(values);
+    labels_.resize(targets_.size() / static_cast<std::size_t>(width));
+  }
   void set_labels(std::vector<std::int32_t> labels, std::int64_t classes, std::string warning) {
     labels_ = std::move(labels);
     classes_ = classes;
@@ -42,12 +49,17 @@ class NpyDataset final : public Dataset {
     const auto width = static_cast<std::size_t>(fields_[0].shape.size());
     auto* x = static_cast<float*>(out[0]);
     auto* label = static_cast<std::int32_t*>(out[1]);
+    auto* target = static_cast<float*>(out[1]);
+    const auto targets = static_cast<std::size_t>(fields_[1].shape.size());
     for (const std::int64_t row : rows) {
       const auto r = static_cast<std::size_t>(row);
       to_floats(x_, r * width, width, x);
       if (!plain_) normalise(x, width);
       x += width;
-      *label++ = labels_[r];
+      if (targets_.empty())
+        *label++ = labels_[r];
+      else
+        target = std::copy_n(targets_.data() + r * targets, targets, target);
     }
   }
 
@@ -68,6 +80,7 @@ class NpyDataset final : public Dataset {
   bool plain_ = false;
   std::vector<Field> fields_;
   std::vector<std::int32_t> labels_;
+  std::vector<float> targets_;
   std::int64_t classes_ = 0;
   std::string warning_;
 };
@@ -112,7 +125,7 @@ void check_label_array(const NpyArray& y, std::int64_t rows, const std::string& 
   const std::vector<std::int64_t>& shape = y.header.shape;
   if (y.header.kind == 'f')
     refuse(y, "labels are integers", "type " + y.header.type, "an integer type",
-           "save y.astype('int64')");
+           "save y.astype('int64'), or set targets = true for numbers to be predicted");
   const bool column = shape.size() == 2 && shape[1] == 1;
   if (shape.size() != 1 && !column)
     refuse(y, "labels are one number a row", shape_text(shape), "[rows]",
@@ -122,13 +135,56 @@ void check_label_array(const NpyArray& y, std::int64_t rows, const std::string& 
            count_text(rows, "row") + " as in " + x_title);
 }
 
-std::shared_ptr<const Dataset> make(NpyArray x, const NpyArray& y, const NpyOptions& options) {
+// The part of x that is used, in place.
+void cut(NpyArray& x, const Shape& row, std::int64_t first, std::int64_t count) {
+  const std::size_t bytes = static_cast<std::size_t>(row.size()) * x.header.item;
+  x.values.resize(static_cast<std::size_t>(first + count) * bytes);
+  x.values.erase(x.values.begin(), x.values.begin() + first * static_cast<std::ptrdiff_t>(bytes));
+}
+
+// [rows] or [rows, k] of y, as [count, k] from `first` on.
+std::vector<float> target_values(const NpyArray& y, std::int64_t rows, const std::string& x_title,
+                                 std::int64_t first, std::int64_t count) {
+  const std::vector<std::int64_t>& shape = y.header.shape;
+  if (shape.empty() || shape.size() > 2 || y.header.bytes == 0)
+    refuse(y, "targets are numbers a row", shape_text(shape), "[rows] or [rows, numbers]");
+  if (shape[0] != rows)
+    refuse(y, "x and y do not belong together", count_text(shape[0], "row of targets"),
+           count_text(rows, "row") + " as in " + x_title);
+  require_finite(y);
+  const auto width = static_cast<std::size_t>(y.size() / rows);
+  std::vector<float> out(static_cast<std::size_t>(count) * width);
+  to_floats(y, static_cast<std::size_t>(first) * width, out.size(), out.data());
+  return out;
+}
+
+// y null: there are no labels.
+std::shared_ptr<const Dataset> make(NpyArray x, const NpyArray* labels_of,
+                                    const NpyOptions& options) {
   NpyOptions checked = options;
   Schema schema;
   checked.declare(schema);
   schema.validate("npy");
   const Shape row = row_shape(x, options);
   const std::int64_t all = x.header.shape[0];
+  if (options.targets || labels_of == nullptr) {
+    require_finite(x);
+    const std::int64_t count = options.rows.resolve(x.title, all), first = options.rows.first;
+    const std::string title = x.title;
+    cut(x, row, first, count);
+    const auto out = std::make_shared<NpyDataset>(std::move(x), row, options);
+    const auto n = static_cast<std::size_t>(count);
+    if (labels_of == nullptr && !options.targets)
+      out->set_labels(std::vector<std::int32_t>(n), 0, "");
+    else if (labels_of == nullptr)
+      out->set_targets(std::vector<float>(n * static_cast<std::size_t>(options.target_width)),
+                       options.target_width);
+    else
+      out->set_targets(target_values(*labels_of, all, title, first, count),
+                       labels_of->size() / all);
+    return out;
+  }
+  const NpyArray& y = *labels_of;
   check_label_array(y, all, x.title);
   const auto label = [&](std::int64_t r) { return integer_at(y, static_cast<std::size_t>(r)); };
   const std::int64_t classes = check_labels(y.title, all, options.labels, label);
@@ -142,9 +198,7 @@ std::shared_ptr<const Dataset> make(NpyArray x, const NpyArray& y, const NpyOpti
              "labels below 2^31");
     labels.push_back(static_cast<std::int32_t>(v));
   }
-  const std::size_t bytes = static_cast<std::size_t>(row.size()) * x.header.item;
-  x.values.resize(static_cast<std::size_t>(first + count) * bytes);
-  x.values.erase(x.values.begin(), x.values.begin() + first * static_cast<std::ptrdiff_t>(bytes));
+  cut(x, row, first, count);
   const std::string warning = label_gaps(y.title, all, options.labels, label);
   const auto out = std::make_shared<NpyDataset>(std::move(x), row, options);
   out->set_labels(std::move(labels), classes, warning);
@@ -179,6 +233,14 @@ class NpyFactory final : public DatasetFactory {
       return two || one ? std::string() : "`x` and `y` are needed, or `file` alone";
     });
   }
+  bool without_labels() override { return options_.unlabelled = true; }
+  std::shared_ptr<const Dataset> open_beside(const std::string& base,
+                                             const Dataset& train) const override {
+    NpyFactory out(*this);
+    for (const Field& f : train.fields())
+      if (f.name == "target") out.options_.target_width = f.shape.size();
+    return out.open(base);
+  }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     if (!file_.empty()) return npz(path_in(base, file_), x_name_, y_name_, options_);
     return npy(path_in(base, x_), path_in(base, y_), options_);
@@ -199,6 +261,8 @@ void NpyOptions::declare(Schema& schema) {
             .help = "shape of one row, e.g. [28, 28, 1]; empty: the array's"})
       .key("channels_first", channels_first,
            {.help = "rows are [channels, rows, columns], as PyTorch has them"})
+      .key("targets", targets,
+           {.help = "y holds numbers to be predicted, not classes: [rows] or [rows, numbers]"})
       .key("field", field, {.help = "name of the rows in a batch"})
       .key("scale", scale,
            {.min = 0, .max = 1e30, .exclusive_min = true, .help = "divides the values"})
@@ -212,8 +276,13 @@ void NpyOptions::declare(Schema& schema) {
   labels.declare(schema);
   rows.declare(schema);
   schema.rule([this] {
-    return field.empty() || field == "label"
-               ? "`field` needs a name other than 'label', found '" + field + "'"
+    return field.empty() || field == "label" || field == "target"
+               ? "`field` needs a name other than 'label' and 'target', found '" + field + "'"
+               : std::string();
+  });
+  schema.rule([this] {
+    return targets && (labels.classes != 0 || labels.ignore != kNoLabel)
+               ? std::string("`targets` are numbers: leave out `classes` and `ignore`")
                : std::string();
   });
   schema.rule([this] {
@@ -225,17 +294,20 @@ void NpyOptions::declare(Schema& schema) {
 
 std::shared_ptr<const Dataset> npy(const std::string& x, const std::string& y,
                                    const NpyOptions& options) {
-  refuse_other_kind(y, "PK\x03\x04", "an npz archive", "`file` instead of `x` and `y`");
+  if (!options.unlabelled)
+    refuse_other_kind(y, "PK\x03\x04", "an npz archive", "`file` instead of `x` and `y`");
   refuse_other_kind(x, "PK\x03\x04", "an npz archive", "`file` instead of `x` and `y`");
+  if (options.unlabelled) return make(read_npy(x), nullptr, options);
   const NpyArray labels = read_npy(y);
-  return make(read_npy(x), labels, options);
+  return make(read_npy(x), &labels, options);
 }
 
 std::shared_ptr<const Dataset> npz(const std::string& file, const std::string& x,
                                    const std::string& y, const NpyOptions& options) {
   refuse_other_kind(file, "\x93NUMPY", "a single npy array", "`x` and `y` instead of `file`");
+  if (options.unlabelled) return make(read_npz(file, x), nullptr, options);
   const NpyArray labels = read_npz(file, y);
-  return make(read_npz(file, x), labels, options);
+  return make(read_npz(file, x), &labels, options);
 }
 
 void register_dataset_npy(Registry& registry) {

@@ -18,8 +18,11 @@ struct NpyOptions {
   std::string field = "image";        // name of x in a batch
   double scale = 1;
   std::vector<double> mean{0}, stddev{1};
+  bool targets = false;  // y holds numbers to be predicted, [rows] or [rows, k]: field "target" f32
   LabelOptions labels{};
   RowRange rows{};
+  bool unlabelled = false;        // y is not read: labels or targets count as 0
+  std::int64_t target_width = 1;  // numbers a row then
 
   void declare(Schema& schema);
 };

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "belfry/core/config_value_internal.h"
+
+namespace belfry {
+
+// Reads `value` as exactly the target's type; an integer may stand for a float.
+inline bool read(const ConfigValue& value, bool* out, const KeyOptions&) {
+  const bool* b = std::get_if<bool>(&value.data);
+  if (b) *out = *b;
+  return b != nullptr;
+}
+inline bool read(const ConfigValue& value, std::int64_t* out, const KeyOptions&) {
+  const std::int64_t* i = std::get_if<std::int64_t>(&value.data);
+  if (i) *out = *i;
+  return i != nullptr;
+}
+inline bool read(const ConfigValue& value, double* out, const KeyOptions&) {
+  if (const auto* i = std::get_if<std::int64_t>(&value.data)) {
+    *out = static_cast<double>(*i);
+    return true;
+  }
+  const double* d = std::get_if<double>(&value.data);
+  if (d) *out = *d;
+  return d != nullptr;
+}
+inline bool read(const ConfigValue& value, std::string* out, const KeyOptions& options) {
+  const auto* i = std::get_if<std::int64_t>(&value.data);
+  if (i && (options.period || options.index)) {
+    *out = std::to_string(*i);
+    return true;
+  }
+  const auto* s = std::get_if<std::string>(&value.data);
+  if (s) *out = *s;
+  return s != nullptr;
+}
+template <class T>
+inline bool read(const ConfigValue& value, std::vector<T>* out, const KeyOptions& options) {
+  const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data);
+  if (!list) return false;
+  out->clear();
+  for (const ConfigValue& item : *list) {
+    T element{};
+    if (!read(item, &element, options)) return false;
+    out->push_back(std::move(element));
+  }
+  return true;
+}
+
+// The item of a list that is at fault, or the value itself.
+template <class T>
+const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) {
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>> ||
+                std::is_same_v<T, std::vector<double>> ||
+                std::is_same_v<T, std::vector<std::string>>) {
+    if (const auto* list = std::get_if<std::vector<ConfigValue>>(&value.data)) {
+      for (const ConfigValue& item : *list) {
+        typename T::value_type element{};
+        if (!read(item, &element, options) || !present_fault(&element, options).empty())
+          return item;
+      }
+    }
+  }
+  return value;
+}
+
+// How to write a number where a string is wanted; "" for other targets and values.
+template <class T>
+std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&) {
+  const auto* number = std::get_if<std::int64_t>(&bad.data);
+  if (number == nullptr) return "";
+  const std::string text = toml_text(std::to_string(*number));
+  if (std::is_same_v<T, std::string>) return "write it as a string: " + key + " = " + text;
+  return std::is_same_v<T, std::vector<std::string>> ? "write it as a string: " + text : "";
+}
+
+}  // namespace belfry
