@@ -60,7 +60,7 @@ add_test(NAME test_cuda COMMAND test_cuda "~[slow]")
 add_test(NAME test_cuda_slow COMMAND test_cuda "[slow]")
 set_tests_properties(test_cuda test_cuda_slow PROPERTIES TIMEOUT 600
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
-set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
+set_tests_properties(test_cuda_slow PROPERTIES LABELS slow COST 80)  # virtual time
 
 # Tests of the engine, unchanged, with simulated GPUs in place of CPU devices.
 add_library(belfry_engine_tests OBJECT tests/towers/engine.cpp tests/towers/engine_edges.cpp
