@@ -67,7 +67,7 @@ belfry_plugin_test(test_cuda ${sources})
 target_precompile_headers(test_cuda REUSE_FROM belfry_test_pch)
 belfry_simcuda_run(test_cuda COMMAND test_cuda "~[slow]")
 belfry_simcuda_run(test_cuda_slow COMMAND test_cuda "[slow]")
-set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
+set_tests_properties(test_cuda_slow PROPERTIES LABELS slow COST 80)  # virtual time
 
 # Tests of the engine, unchanged, with simulated GPUs in place of CPU devices.
 add_library(belfry_engine_tests OBJECT tests/towers/engine.cpp tests/towers/engine_edges.cpp

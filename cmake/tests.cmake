@@ -44,6 +44,8 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
 endforeach()
 
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
+# Three minutes each on one core, in virtual time: beside each other, and begun first.
+set_tests_properties(test_sim test_sim_slow PROPERTIES RUN_SERIAL FALSE COST 200)
 target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/net_plan.cpp
   bench/common/rates.cpp bench/common/timer.cpp)
 include(simcuda)
