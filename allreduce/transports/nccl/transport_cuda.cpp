@@ -7,6 +7,7 @@
 #include <map>
 
 #include "belfry/allreduce/transports/nccl/nccl_internal.h"
+#include "belfry/device/cuda/gpus_in_use.h"
 
 namespace belfry::nccl {
 namespace {
@@ -135,11 +136,18 @@ void join_nccl(Shared& shared, Control& control, int version) {
   member.comm = comm;
 }
 
+std::vector<int> gpus_of(const Context& context) {
+  std::vector<int> out;
+  for (int t = 0; t < context.towers(); ++t) out.push_back(context.device(t).id().index);
+  return out;
+}
+
 class NcclTransport : public Transport {
  public:
   NcclTransport(Context& context, const TransportOptions& options, int version)
       : context_(context),
         options_(options),
+        in_use_(&context, gpus_of(context)),
         version_(version),
         shared_(std::make_shared<Shared>(context, options)) {
     for (int t = 0; t < context.towers(); ++t)
@@ -199,6 +207,7 @@ class NcclTransport : public Transport {
 
   Context& context_;
   TransportOptions options_;
+  GpusInUse in_use_;
   int version_;
   std::shared_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Control>> controls_;
