@@ -74,6 +74,10 @@ struct SquareList {
     const Acc v = static_cast<Acc>(g[i]);
     square[i] = v * v;
   }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(g).writes(square);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(g, n * sizeof(T)).writes(square, n * sizeof(Acc));
   }

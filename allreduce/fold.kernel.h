@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include "belfry/allreduce/fold_args.h"
+#include "belfry/allreduce/fold_range.kernel.h"
 #include "belfry/allreduce/shape_mean.kernel.h"
 #include "belfry/allreduce/tree.kernel.h"
 #include "belfry/device/kernel.h"
@@ -20,6 +21,15 @@ struct FoldSegments : FoldArgs {
       return tree_sum_any(n, merges, leaf, has);
     else
       return tree_sum<0, N>(leaf);
+  }
+
+  BELFRY_HD FoldRange<N> folding(const float* const* local, float* out, float w) const {
+    FoldRange<N> range;
+    for (int k = 0; k < N; ++k) range.from[k] = local[k];
+    range.out = out;
+    range.w = w;
+    range.divide = config.divide;
+    return range;
   }
 
   template <class Team>
@@ -53,11 +63,9 @@ struct FoldSegments : FoldArgs {
               n, merges, [&](int k) { return weighs(k) ? sources[k][from + i] : 0.f; }, has);
           out[i] = divide ? s / w : s;
         });
-      else if (N != 1 || divide || out != local[0])
-        team.each(seg.size, [&](std::size_t i) {
-          const float s = sum([&](int k) { return at(k, i); }, has);
-          out[i] = divide ? s / w : s;
-        });
+      if constexpr (N != 0)
+        if (all && (N != 1 || divide || out != local[0]))
+          team.each(seg.size, folding(local, out, w));
       if (config.squares) st.units = fold_squares(team, from, seg.size, w, at, has);
       if (config.statistics) {
         st.raw = team.template sum<float>(seg.size, [&](std::size_t i) { return out[i] * out[i]; });

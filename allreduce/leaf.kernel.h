@@ -17,6 +17,10 @@ struct MergeLeaves {
     const float r = right_weight == nullptr || *right_weight > 0 ? right[i] : 0.f;
     left[i] = l + r;
   }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.updates(left).reads(right);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(left, n * 4).reads(right, n * 4).writes(left, n * 4);
     if (left_weight != nullptr) t.reads(left_weight, 4);
@@ -32,6 +36,10 @@ struct LeafSquares {
   const float* weight;
   BELFRY_HD void operator()(std::size_t i) const {
     squares[i] = *weight > 0 ? x[i] * x[i] / *weight : 0.f;
+  }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(squares);
   }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * 4).reads(weight, 4).writes(squares, n * 4);

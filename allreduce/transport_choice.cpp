@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/allreduce/transport_choice.h"
 
-#include <set>
+#include <map>
 
 namespace belfry {
 
 TransportChoice choose_transport(const Context& context, const std::string& asked) {
   if (asked != "auto") return {asked, "asked for by transport = \"" + asked + "\""};
-  std::set<DeviceId> devices;
+  std::map<DeviceId, int> towers;
   for (int t = 0; t < context.towers(); ++t) {
     const DeviceId id = context.device(t).id();
     if (id.backend != Backend::cuda) return {"threads", "towers on the CPU"};
-    if (!devices.insert(id).second) return {"threads", "several towers on " + name_of(id)};
+    ++towers[id];
   }
+  std::string shared;
+  for (const auto& [id, n] : towers)
+    if (n > 1) shared += (shared.empty() ? "" : ", ") + name_of(id);
+  if (!shared.empty()) return {"threads", "several towers on " + shared};
   if (context.towers() == 1) return {"threads", "one tower"};
   if (context.platform()->extension("nccl") == nullptr)
     return {"threads", "the CUDA plug-in has no NCCL"};

@@ -65,6 +65,10 @@ struct AddUnitGradient {
     sum[i] = first ? s : sum[i] + s;
     squares[i] = first ? q : squares[i] + q;
   }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).updates(sum).updates(squares);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * 4)
         .reads(weight, 4)

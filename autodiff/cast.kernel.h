@@ -14,6 +14,10 @@ struct Narrow {
   const float* x;
   BFloat16* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = BFloat16(x[i]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(y);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof *x).writes(y, n * sizeof *y);
   }

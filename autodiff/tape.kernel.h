@@ -11,6 +11,10 @@ struct AddTerm {
   T* acc;
   const T* term;
   BELFRY_HD void operator()(std::size_t i) const { acc[i] += term[i]; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.updates(acc).reads(term);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(acc, n * sizeof(T)).reads(term, n * sizeof(T)).writes(acc, n * sizeof(T));
   }
@@ -23,6 +27,10 @@ struct SumTerms {
   T* out;
   const T *a, *b;
   BELFRY_HD void operator()(std::size_t i) const { out[i] = a[i] + b[i]; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(a).reads(b).writes(out);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(a, n * sizeof(T)).reads(b, n * sizeof(T)).writes(out, n * sizeof(T));
   }
@@ -34,6 +42,10 @@ struct FillOne {
   static constexpr const char* name = kernel_name<T>("fill_one_f32", "fill_one_f64");
   T* out;
   BELFRY_HD void operator()(std::size_t i) const { out[i] = T(1); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.writes(out);
+  }
   void touches(Touches& t, std::size_t n) const { t.writes(out, n * sizeof(T)); }
 };
 

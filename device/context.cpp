@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "belfry/core/error.h"
 #include "belfry/device/cpu/onednn_internal.h"
 #include "belfry/device/cpu/precision.h"
 #include "belfry/device/host_kernels.h"
+#include "belfry/device/peer_access.h"
 #include "belfry/device/plugin.h"
 #include "belfry/device/tower_list.h"
 
@@ -49,6 +51,20 @@ void choose_threads(ContextOptions& options, int towers, const Log& log) {
     log.info("several threads a tower: set OMP_WAIT_POLICY=passive unless nothing else runs here");
 }
 
+// Copies between GPUs, and whatever reads another's memory, need not go through the host.
+void connect(const std::vector<std::unique_ptr<Device>>& devices, const ContextOptions& options) {
+  const void* const peers = options.platform ? options.platform->extension("peers") : nullptr;
+  if (peers == nullptr) return;
+  std::set<int> gpus;
+  for (const auto& d : devices) gpus.insert(d->id().index);
+  std::string apart;
+  for (const std::string& pair :
+       static_cast<const PeerAccess*>(peers)->enable({gpus.begin(), gpus.end()}))
+    apart += (apart.empty() ? "" : ", ") + pair;
+  if (!apart.empty())
+    options.log.warn("no peer access between {}: copies go through the host", apart);
+}
+
 }  // namespace
 
 Context::Context(const ContextOptions& options)
@@ -66,6 +82,7 @@ Context::Context(const ContextOptions& options)
   for (int i = 0; i < n; ++i)
     devices_.push_back(options_.platform ? options_.platform->device(i, threads)
                                          : make_cpu_device(i, threads, options_.executor));
+  connect(devices_, options_);
   for (const auto& d : devices_)
     if (list.backend == Backend::cpu && options_.precision == Precision::bf16)
       d->slot<OneDnn>().narrow();

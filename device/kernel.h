@@ -14,24 +14,14 @@
 //   BELFRY_HD void operator()(size_t i) const;             element form: indices are independent
 //   template <class Team> BELFRY_HD void operator()(Team& team, size_t row) const;      row form
 //   void touches(Touches& t, size_t n) const;              the byte ranges that n indices touch
-//   BELFRY_HD auto local() const;   optional: reads device scalars once a range and returns the
-//                                   functor that runs over it, with them in registers
+//   template <class V> BELFRY_HD void arrays(V& v);   optional: run_packets.h
 // Headers holding functors are named *.kernel.h, include the standard library only, and are
 // compiled by nvcc in CI. Nothing is contracted but what says multiply_add.
 namespace belfry {
 
 template <class F>
-BELFRY_HD auto localized(const F& f) {
-  if constexpr (requires { f.local(); })
-    return f.local();
-  else
-    return f;
-}
-
-template <class F>
 void host_elements(const void* functor, std::size_t begin, std::size_t end) {
-  const auto f =
-      localized(*static_cast<const F*>(functor));  // a copy: its fields stay in registers
+  const F f = *static_cast<const F*>(functor);  // a copy: its fields stay in registers
 #pragma GCC ivdep
   for (std::size_t i = begin; i < end; ++i) f(i);
 }

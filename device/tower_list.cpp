@@ -17,7 +17,7 @@ constexpr int kMostTowers = 1024;
       .found = "\"" + text + "\"",
       .expected =
           "\"cpu:N\" with N from 1 to 1024, \"cuda:all\", or \"cuda:\" and GPU numbers as in "
-          "\"cuda:0,1\" or \"cuda:0x4\" (four towers on GPU 0)"});
+          "\"cuda:0,1\", \"cuda:0x4\" (four towers on GPU 0) or \"cuda:0x2,1x2\" (two on each)"});
 }
 
 // A whole number from `least`, else -1.

@@ -15,8 +15,8 @@ struct TowerList {
   std::vector<int> gpus{};  // cuda: the GPU of each tower, in order; empty with cuda:all
 };
 
-// "cpu:4", "cuda:all", "cuda:0,2", "cuda:0x4" (four towers on GPU 0), "cuda-sim:4". Throws
-// ConfigError naming the text and the accepted forms.
+// "cpu:4", "cuda:all", "cuda:0,2", "cuda:0x4" (four towers on GPU 0), "cuda:0x2,1x2" (two on each),
+// "cuda-sim:4". Throws ConfigError naming the text and the accepted forms.
 TowerList parse_towers(const std::string& text);
 
 }  // namespace belfry

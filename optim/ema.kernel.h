@@ -22,6 +22,10 @@ struct EmaUpdate {
   BELFRY_HD void operator()(std::size_t i) const {
     shadow[i] = shadow[i] + rate * (param[i] - shadow[i]);
   }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.updates(shadow).reads(param);
+  }
 };
 
 // `updates`: the applied ones, this one included. In double: 1 - 0.9999f is wrong by 1.6e-4 of

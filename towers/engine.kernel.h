@@ -62,6 +62,10 @@ struct DivideBy {
   float* x;
   const float* w;
   BELFRY_HD void operator()(std::size_t i) const { x[i] = *w > 0 ? x[i] / *w : 0.f; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.updates(x);
+  }
   void touches(Touches& t, std::size_t n) const { t.reads(x, n * 4).reads(w, 4).writes(x, n * 4); }
 };
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <optional>
 
 #include "belfry/allreduce/leaf_plan.h"
 #include "belfry/allreduce/state_exchange.h"
@@ -97,16 +99,20 @@ MemoryPlan plan_memory(const Module& module, const Optimizer& optimizer, int tow
   const LeafPlan leaves = leaf_plan(optimizer, towers);
   const bool several = optimizer.units(towers) > towers || strict;
   out.lines.push_back({"gradient", bytes, towers * leaves.slots});
-  if (several && (optimizer.needs_squares() || optimizer.statistics != Statistics::none))
+  const bool squares =
+      several && (optimizer.needs_squares() || optimizer.statistics != Statistics::none);
+  const int sources = static_cast<int>(leaves.sources.size());
+  if (squares)
     out.lines.push_back({"squares of units", bytes, towers * (leaves.slots + (strict ? 0 : 1))});
-  if (variables == Variables::replicated)
-    out.lines.push_back({"received", bytes, static_cast<int>(leaves.sources.size())});
+  if (variables == Variables::replicated) out.lines.push_back({"received", bytes, sources});
+  if (variables == Variables::replicated && squares)
+    out.lines.push_back({"received squares", bytes, sources});
   const bool shaped =
       optimizer.l2 != 0 || optimizer.clip == Clip::value || !optimizer.multipliers.empty();
   if (towers > 1 || shaped || variables == Variables::replicated)
-    out.lines.push_back({"mean", bytes, 1});
+    out.lines.push_back({"averaged gradient", bytes, 1});
   if (optimizer.statistics == Statistics::squares || optimizer.rule->wants_squares())
-    out.lines.push_back({"square", bytes, 1});
+    out.lines.push_back({"averaged square", bytes, 1});
   return out;
 }
 
@@ -124,18 +130,59 @@ std::int64_t smallest_pass(const Optimizer& o, int towers, std::int64_t rows) {
 
 double available_memory() { return std::min(free_memory(), group_limit()); }
 
-void require_memory(const MemoryPlan& plan, double available, const std::string& fix) {
-  if (plan.total() <= available) return;
+namespace {
+
+// `place` completes "the model does not fit into"; `on` says for how many towers.
+[[noreturn]] void does_not_fit(const MemoryPlan& plan, const std::string& place, double needed,
+                               const std::string& on, const std::string& there,
+                               const std::string& fix) {
   const auto largest = std::max_element(
       plan.variables.begin(), plan.variables.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   throw ConfigError(ErrorText{
-      .what = "the model does not fit into memory",
-      .found = fmt::format("{} for {:.0f} parameters on {} tower{} (the largest: {} {})",
-                           size_text(plan.total()), plan.parameters, plan.towers,
-                           plan.towers == 1 ? "" : "s", largest->first, largest->second.text()),
-      .expected = "at most " + size_text(available) + ", what is available here",
+      .what = "the model does not fit into " + place,
+      .found = fmt::format("{} for {:.0f} parameters on {} (the largest: {} {})", size_text(needed),
+                           plan.parameters, on, largest->first, largest->second.text()),
+      .expected = "at most " + there,
       .fix = fix});
+}
+
+std::string towers_text(int n) { return fmt::format("{} tower{}", n, n == 1 ? "" : "s"); }
+
+}  // namespace
+
+void require_memory(const MemoryPlan& plan, double available, const std::string& fix) {
+  if (plan.total() > available)
+    does_not_fit(plan, "memory", plan.total(), towers_text(plan.towers),
+                 size_text(available) + ", what is available here", fix);
+}
+
+std::vector<GpuShare> gpu_shares(const MemoryPlan& plan, const Context& context) {
+  std::map<DeviceId, GpuShare> shares;
+  for (int t = 0; t < context.towers(); ++t) {
+    const std::optional<DeviceMemory> memory = device_memory(context, t);
+    if (!memory) return {};
+    GpuShare& share = shares[context.device(t).id()];
+    share.gpu = context.device(t).id();
+    share.memory = *memory;
+    share.needed = plan.total() / plan.towers * ++share.towers;
+  }
+  std::vector<GpuShare> out;
+  for (const auto& [id, share] : shares) out.push_back(share);
+  return out;
+}
+
+void require_memory(const MemoryPlan& plan, const Context& context, const std::string& fix) {
+  const std::vector<GpuShare> shares = gpu_shares(plan, context);
+  if (shares.empty()) return require_memory(plan, available_memory(), fix);
+  for (const GpuShare& s : shares)
+    if (s.needed > static_cast<double>(s.memory.free))
+      does_not_fit(
+          plan, "the memory of " + name_of(s.gpu), s.needed,
+          fmt::format("{} of {}", s.towers, towers_text(plan.towers)),
+          fmt::format("{}, what is free of {}", size_text(static_cast<double>(s.memory.free)),
+                      size_text(static_cast<double>(s.memory.total))),
+          fix);
 }
 
 }  // namespace belfry

@@ -37,7 +37,7 @@ DeviceOutcome Outcome::read(std::vector<MetricValue>& metrics) {
   if (device_.host_memory())
     main.synchronize();  // errors of queued operations come out here
   else
-    sent_->wait_host();  // what follows on the stream, the parameters' way to all towers, goes on
+    sent_->wait_host();  // what follows, the update and the parameters' way to all towers, goes on
   main.host_access(Touches()
                        .reads(host_.at<void>(), sizeof(DeviceOutcome))
                        .reads(host_metrics_.at<void>(), 2 * sizeof(float) * metrics_.size()));

@@ -16,8 +16,8 @@ struct MetricValue {
   double sum = 0, weight = 0;
 };
 
-// What the host learns of an update: written on the device, sent to pinned memory behind it, read
-// after the host's only wait for its device in an update. One thread.
+// What the host learns of an update: written on the device, sent to pinned memory right behind the
+// verdict, read after the host's only wait for its device in an update. One thread.
 class Outcome {
  public:
   explicit Outcome(Device& device);

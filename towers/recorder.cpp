@@ -34,6 +34,7 @@ Recorder::Way Recorder::choose(std::int64_t update, const Batch& shard, std::int
     numbers_ = Tensor::zeros(Shape{sizeof(PassNumbers)}, DType::u8, device_);
   }
   const auto [found, first] = passes_.try_emplace(kind_of(shard, batch_rows));
+  kind_ = found;
   pass_ = &found->second;
   update_ = update;
   base_row_ = shard.first_row;
@@ -117,7 +118,12 @@ bool Recorder::end() {
 }
 
 void Recorder::abandon() noexcept {
-  if (pass_ != nullptr && way_ == Way::record) pass_->graph.reset();
+  if (way_ == Way::record) pass_->graph.reset();
+  if (way_ == Way::first) {  // it has not taken all its memory
+    passes_.erase(kind_);
+    pass_ = nullptr;
+    way_ = Way::as_given;
+  }
   if (!std::exchange(capturing_, false)) return;
   try {
     device_.main().end_capture();

@@ -65,6 +65,7 @@ class Recorder {
   std::shared_ptr<Arena> arena_;
   Tensor numbers_;
   std::map<std::string, RecordedPass> passes_;
+  std::map<std::string, RecordedPass>::iterator kind_;  // of pass_
   RecordedPass* pass_ = nullptr;
   Way way_ = Way::as_given;
   bool capturing_ = false;

@@ -202,7 +202,7 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
   });
   plan_ = plan_memory(*module, config_.optimizer, context_->towers(),
                       possible_variables(*context_, variables));
-  config_.at_place("model", [&] { require_memory(plan_, available_memory(), smaller()); });
+  config_.at_place("model", [&] { require_memory(plan_, *context_, smaller()); });
   config_.at_place("optimizer", [&] { check_patterns(); });
 }
 

@@ -156,7 +156,8 @@ void Tower::sum_parts() {
                            outcome_.totals()});
 }
 
-// Whether the update may happen, on the device: nobody waits for the answer.
+// Whether the update may happen, on the device. The host learns of it without the device waiting:
+// what follows, update and gather, runs while the host prepares the next update.
 void Tower::reach_verdict(const SegmentStats* stats) {
   if (std::exchange(judged_, true)) return;
   sum_parts();
@@ -166,6 +167,7 @@ void Tower::reach_verdict(const SegmentStats* stats) {
       device_.main(), 1,
       ReachVerdict{shared_.fold.statistics ? stats : nullptr, shared_.plan.index.segments().size(),
                    static_cast<float>(limit), o.guard, outcome_.totals(), outcome_.verdict()});
+  outcome_.send();
 }
 
 void Tower::fill_scalars() {
@@ -176,7 +178,8 @@ void Tower::fill_scalars() {
                               tables_.steps(), tables_.scalars()});
 }
 
-// The end of an update: everything is put on the streams, then the host waits for the outcome.
+// The end of an update: everything is put on the streams, then the host waits for the outcome, on
+// GPUs not for the update itself.
 void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stats,
                      TowerResult& out) {
   reach_verdict(stats);
@@ -193,7 +196,6 @@ void Tower::conclude(const UpdateInput& in, bool fused, const SegmentStats* stat
     while (!fused && mover_->next_update(work)) apply(work);
     if (states_) states_->apply(outcome_.verdict());
   }
-  outcome_.send();
   mover_->finish(updates);
   note_outcome(out);
   const bool bad = shared_.optimizer.guard && out.verdict.bad > 0;

@@ -15,12 +15,15 @@ namespace {
 
 double mebibytes(double bytes) { return bytes / (1 << 20); }
 
-void print_memory(CliContext& context, const MemoryPlan& plan) {
+void print_memory(CliContext& context, const MemoryPlan& plan, const Context& devices) {
   context.print("memory plan, without activations:\n");
   for (const MemoryPlan::Line& line : plan.lines)
-    context.print("  {:<12} {:9.2f} MiB{}\n", line.kind, mebibytes(line.bytes),
+    context.print("  {:<17} {:9.2f} MiB{}\n", line.kind, mebibytes(line.bytes),
                   line.copies > 1 ? fmt::format(" x {}", line.copies) : "");
-  context.print("  {:<12} {:9.2f} MiB\n", "total", mebibytes(plan.total()));
+  context.print("  {:<17} {:9.2f} MiB\n", "total", mebibytes(plan.total()));
+  for (const GpuShare& s : gpu_shares(plan, devices))
+    context.print("  {:<17} {:9.2f} MiB of {:.2f} that are free\n", "on " + name_of(s.gpu),
+                  mebibytes(s.needed), mebibytes(static_cast<double>(s.memory.free)));
 }
 
 void print_shards(CliContext& context, TrainSession& session) {
@@ -95,7 +98,7 @@ int check(CliContext& context, const CheckArguments& arguments) {
   for (const auto& [name, shape] : plan.variables)
     context.print("  {:<24} {}\n", name, shape.text());
   context.print("model {}: {:.0f} parameters\n", session.config().model_name, plan.parameters);
-  print_memory(context, plan);
+  print_memory(context, plan, session.context());
   print_shards(context, session);
   if (capture) print_recorded(session);
   if (!resumed.empty()) print_resume(context, session, resumed);

@@ -41,7 +41,7 @@ void* BlockArena::take(std::size_t bytes) {
     const bool refused = bytes > kLargest || size > limit_ || stats_.reserved_bytes > limit_ - size;
     p = refused ? nullptr : source_.take(source_.self, size);
     if (p == nullptr)
-      throw DeviceError(ErrorText{.what = std::string("out of memory ") + source_.place,
+      throw DeviceError(ErrorText{.what = "out of memory " + source_.place,
                                   .found = std::to_string(bytes) + " bytes wanted, " +
                                            std::to_string(stats_.reserved_bytes) + " held",
                                   .fix = "use a smaller batch, more accumulation or fewer towers"});

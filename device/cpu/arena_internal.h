@@ -2,7 +2,9 @@
 #pragma once
 #include <limits>
 #include <mutex>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "belfry/device/device.h"
@@ -14,7 +16,7 @@ struct MemorySource {
   void* (*take)(void* self, std::size_t bytes);  // null when there is none left
   void (*give)(void* self, void* p) noexcept;
   void* self = nullptr;
-  const char* place = "on the host";
+  std::string place = "on the host";  // of the error when there is none left
 };
 MemorySource host_heap();
 
@@ -25,7 +27,7 @@ std::size_t rounded(std::size_t bytes);
 // Free lists by rounded size. Gives everything back to its source at its end, nothing before.
 class BlockArena : public Arena {
  public:
-  explicit BlockArena(MemorySource source = host_heap()) : source_(source) {}
+  explicit BlockArena(MemorySource source = host_heap()) : source_(std::move(source)) {}
   ~BlockArena() override;
   void* take(std::size_t bytes) override;
   void give_back(void* p, std::size_t bytes) noexcept override;

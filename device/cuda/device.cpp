@@ -21,7 +21,8 @@ MemorySource device_memory(CudaDevice* owner) {
             check_cuda(code, "cudaMalloc", gpu);
             return p;
           },
-          [](void*, void* p) noexcept { cudaFree(p); }, owner, "on the GPU"};
+          [](void*, void* p) noexcept { cudaFree(p); }, owner,
+          "on " + name_of(owner->id()) + ": cudaMalloc has no more"};
 }
 
 MemorySource pinned_memory(CudaDevice* owner) {
@@ -39,7 +40,8 @@ MemorySource pinned_memory(CudaDevice* owner) {
             check_cuda(code, "cudaHostAlloc", gpu);
             return p;
           },
-          [](void*, void* p) noexcept { cudaFreeHost(p); }, owner, "for pinned host memory"};
+          [](void*, void* p) noexcept { cudaFreeHost(p); }, owner,
+          "for pinned memory of " + name_of(owner->id()) + ": cudaHostAlloc has no more"};
 }
 
 }  // namespace

@@ -30,6 +30,10 @@ struct AdadeltaUpdate {
       moved[i] = rho * moved[i] + one_minus_rho * (d * d);
       param[i] = param[i] * keep - lr * d;
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(square).updates(moved);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param,

@@ -25,6 +25,10 @@ struct AdagradUpdate {
       sum[i] = s;
       param[i] = param[i] * keep - lr * g / (std::sqrt(initial + s) + eps);
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(sum);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param, p.grad, p.state[0], initial, eps, 1 - s.lr * s.decay, s.lr, s.clip};

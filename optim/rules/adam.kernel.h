@@ -36,6 +36,11 @@ struct AdamUpdate {
       moment[i] = v;
       param[i] = param[i] * keep - rate * m / (std::sqrt(v) * root + eps);
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(mean).updates(moment);
+      if constexpr (kTowers) v.reads(square);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     const double t = static_cast<double>(s.step);

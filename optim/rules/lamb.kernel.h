@@ -27,6 +27,10 @@ struct LambUpdate {
       mean[i] = b1 * mean[i] + one_minus_b1 * g;
       square[i] = b2 * square[i] + one_minus_b2 * s;
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.reads(grad).updates(mean).updates(square);
+    }
   };
   struct Direction {
     const float *param, *mean, *square;
@@ -40,6 +44,10 @@ struct LambUpdate {
     Direction direction;
     float rate;
     BELFRY_HD void operator()(std::size_t i) const { param[i] -= rate * direction(i); }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(direction.param).reads(direction.mean).reads(direction.square);
+    }
   };
 
   BELFRY_HD Moments moments(const UpdatePiece& p, const UpdateScalars& s) const {

@@ -26,6 +26,10 @@ struct LionUpdate {
       mean[i] = b2 * m + one_minus_b2 * g;
       param[i] = param[i] * keep - lr * sign;
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(mean);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param,

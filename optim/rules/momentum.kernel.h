@@ -23,6 +23,10 @@ struct MomentumUpdate {
       velocity[i] = v;
       param[i] = param[i] * keep - lr * v;
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(velocity);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param, p.grad, p.state[0], mu, 1 - s.lr * s.decay, s.lr, s.clip};

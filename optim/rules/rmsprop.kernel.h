@@ -34,6 +34,11 @@ struct RmspropUpdate {
       }
       param[i] = param[i] * keep - lr * u;
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad).updates(moment);
+      if constexpr (kMomentum) v.updates(velocity);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param,

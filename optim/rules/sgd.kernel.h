@@ -18,6 +18,10 @@ struct SgdUpdate {
     BELFRY_HD void operator()(std::size_t i) const {
       param[i] = param[i] * keep - lr * (grad[i] * clip);
     }
+    template <class V>
+    BELFRY_HD void arrays(V& v) {
+      v.updates(param).reads(grad);
+    }
   };
   BELFRY_HD Range on(const UpdatePiece& p, const UpdateScalars& s) const {
     return {p.param, p.grad, 1 - s.lr * s.decay, s.lr, s.clip};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the command says to a user's mistakes, and that it says so before the work.
 #include <limits>
+#include <set>
 
 #include "belfry/core/error.h"
 #include "belfry/tests/apps/cli.h"
@@ -61,6 +62,16 @@ TEST_CASE("the memory plan counts parameters, state, gradients, mean and ema") {
   require_memory(many, many.total(), "");
   CHECK_THROWS_AS(require_memory(many, many.total() - 1, ""), ConfigError);
   CHECK(available_memory() > 1 << 20);
+  // Rules call their states "mean" and "square" as well.
+  for (const std::string& rule : builtin().table<RuleEntry>().names()) {
+    Optimizer o = sgd({.lr = 0.1}).accumulating(2).with_statistics(Statistics::squares);
+    o.rule = builtin().table<RuleEntry>().at(rule, "rule").make();
+    o.ema = 0.9;
+    std::set<std::string> kinds;
+    const MemoryPlan plan = plan_memory(*module, o, 4, Variables::replicated);
+    for (const MemoryPlan::Line& line : plan.lines) kinds.insert(line.kind);
+    CHECK(kinds.size() == plan.lines.size());
+  }
 }
 
 TEST_CASE("flags without effect are refused") {

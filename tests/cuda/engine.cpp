@@ -40,6 +40,7 @@ TEST_CASE("several towers on one GPU give the bits of a GPU each", "[cuda][engin
     const Outcome apart = run_on_gpus(run, {.seed = 1});
     CHECK(run_on_gpus(run, {.seed = 2}, {0, 0, 0, 0}) == apart);
     CHECK(run_on_gpus(run, {.seed = 3}, {0, 1, 0, 1}) == apart);
+    CHECK(run_on_gpus(run, {.seed = 5}, {0, 0, 1, 1}) == apart);
     CHECK(run_on_gpus(run, {.seed = 4}, {}, "threads") == apart);
   }
 }
@@ -54,7 +55,7 @@ TEST_CASE("two towers on one GPU follow the CPU", "[cuda][engine][short]") {
     CHECK(std::fabs(got.losses[i] - cpu.losses[i]) <= 1e-5 * std::fabs(cpu.losses[i]));
 }
 
-TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU",
+TEST_CASE("strict gives the bits of one tower on two, three and four towers of one or two GPUs",
           "[cuda][engine]") {
   int compared = 0;
   const std::vector<Run> one = gpu_runs(1);
@@ -65,6 +66,8 @@ TEST_CASE("strict gives the bits of one tower on two and four towers of one GPU"
     REQUIRE(want.error == "");
     CHECK(run_on_gpus(gpu_runs(2)[r], {.seed = 2}, {0, 0}) == want);
     CHECK(run_on_gpus(gpu_runs(4)[r], {.seed = 3}, {0, 0, 0, 0}) == want);
+    CHECK(run_on_gpus(gpu_runs(4)[r], {.seed = 4}, {0, 0, 1, 1}) == want);
+    CHECK(run_on_gpus(gpu_runs(3)[r], {.seed = 5}, {1, 0, 1}) == want);
     ++compared;
   }
   CHECK(compared == 6);

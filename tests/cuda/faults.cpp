@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The engine on the CUDA plug-in's own objects with one thing gone wrong.
 #include <cstdlib>
+#include <map>
 
 #include "belfry/tests/cuda/gpus.h"
 #include "belfry/tests/sim/sweep.h"
@@ -70,4 +71,41 @@ TEST_CASE("the exchange of the first bucket runs under the backward pass of a GP
     CHECK(collective > 0);
     CHECK(collective < product);
   }
+}
+
+// The device updates and gathers while the host already puts the next update on its streams: of the
+// second and third of four, for which no memory is taken any more.
+TEST_CASE("the host goes on before the update of its GPU has ended", "[cuda-sim]") {
+  int compared = 0;
+  for (Run run : gpu_runs(2)) {
+    if (run.norm || run.capture || run.evaluate) continue;
+    run.updates = 4;
+    run.batch = 8;
+    for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
+      INFO(run.label << ", seed " << seed);
+      const Outcome out = run_on_gpus(run, {.seed = seed, .trace = true});
+      REQUIRE(out.error == "");
+      REQUIRE(out.reports == std::vector<std::string>{});
+      struct Main {
+        double ended = -1;  // the rule's last kernel
+        int updates = 0;
+      };
+      std::map<std::string, Main> streams;
+      for (const Traced& t : out.trace) {
+        Main& s = streams[t.queue];
+        if (t.what.find("_update on") != std::string::npos) {
+          if (s.ended < 0) ++s.updates;
+          s.ended = t.end;
+        } else if (t.what.find("Matmul") != std::string::npos && s.ended >= 0) {
+          INFO(t.queue << ", update " << s.updates);
+          if (s.updates == 2 || s.updates == 3) {
+            CHECK(t.issued < s.ended);
+            ++compared;
+          }
+          s.ended = -1;
+        }
+      }
+    }
+  }
+  CHECK(compared == 7 * 2 * 2 * static_cast<int>(seeds(10)));
 }

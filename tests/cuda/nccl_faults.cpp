@@ -297,6 +297,7 @@ TEST_CASE("auto takes NCCL where each tower has a GPU of its own, else threads, 
   };
   CHECK(choice({0, 1}) == "nccl: each tower has a GPU of its own");
   CHECK(choice({0, 1, 1}) == "threads: several towers on cuda:1");
+  CHECK(choice({0, 0, 1, 1}) == "threads: several towers on cuda:0, cuda:1");
   CHECK(choice({0}) == "threads: one tower");
   Context cpu({.towers = "cpu:2"});
   CHECK(choose_transport(cpu, "auto").name == "threads");

@@ -67,6 +67,19 @@ bool has(const ConvPlan& plan, cudnnBackendNumericalNote_t note) {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
 
+// What an engine does to the numbers.
+void check_notes(const ConvPlan& plan) {
+  for (const auto note :
+       {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+        CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
+    CHECK_FALSE(has(plan, note));
+  if (plan.problem.precision != Precision::f32) return;
+  CHECK_FALSE(has(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  CHECK_FALSE(has(plan, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+}
+
 constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::backward_data,
                                 ConvPass::backward_weights};
 constexpr Precision kPrecisions[] = {Precision::f32, Precision::tf32, Precision::bf16};
@@ -85,9 +98,8 @@ TEST_CASE("cuDNN has a plan for every convolution of the models in every precisi
         most = std::max(most, plan.workspace);
         REQUIRE(plan.own != nullptr);
         CHECK(plan.workspace <= kBudget);
-        CHECK_FALSE(has(plan, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+        check_notes(plan);
         const bool tensor_core = has(plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-        if (precision == Precision::f32) CHECK_FALSE(tensor_core);
         on_tensor_cores += tensor_core ? 1 : 0;
         const bool biased = pass == ConvPass::forward && s.bias != 0;
         CHECK(plan.adds_bias == (biased && precision != Precision::bf16));
@@ -96,6 +108,26 @@ TEST_CASE("cuDNN has a plan for every convolution of the models in every precisi
   CHECK(on_tensor_cores > plans / 3);
   WARN(plans << " plans, " << on_tensor_cores << " on tensor cores, at most " << most / kMiB
              << " MiB of workspace");
+}
+
+// cuDNN offers an A100 Winograd engines for these, before others for some.
+TEST_CASE("engines that transform what they multiply are left out in every precision", "[cudnn]") {
+  std::string a100 = test::kH200;
+  const std::string version = "\"deviceVer\":900";
+  a100.replace(a100.find(version), version.size(), "\"deviceVer\":800");
+  const CudnnTarget target = target_of_properties(a100);
+  std::vector<ConvShape> shapes = model_shapes();
+  for (const std::int64_t n : {1, 32, 256})
+    for (const std::int64_t channels : {64, 128, 512})
+      shapes.push_back(shape(n, 4096 / channels, channels, channels, 3, 1, 1, false));
+  for (const ConvShape& s : shapes)
+    for (const ConvPass pass : kPasses)
+      for (const Precision precision : kPrecisions)
+        for (const std::size_t budget : {4 * kMiB, kBudget}) {
+          const ConvProblem problem{pass, s, precision};
+          INFO(text(problem) << " within " << budget);
+          check_notes(plan_convolution(target, problem, budget));
+        }
 }
 
 TEST_CASE("arrays that are not aligned have plans too", "[cudnn]") {

@@ -90,6 +90,9 @@ TEST_CASE("B43 towers: counts, and errors that name what is accepted") {
   CHECK(parse_towers("cuda:0,1").gpus == std::vector<int>{0, 1});
   CHECK(parse_towers("cuda:2").gpus == std::vector<int>{2});
   CHECK(parse_towers("cuda:0x3,2").gpus == std::vector<int>{0, 0, 0, 2});
+  CHECK(parse_towers("cuda:0x2,1x2").gpus == std::vector<int>{0, 0, 1, 1});
+  CHECK(parse_towers("cuda:0x2,1x2").count == 4);
+  CHECK(parse_towers("cuda:1,0x2,1").gpus == std::vector<int>{1, 0, 0, 1});
   CHECK(parse_towers("cuda-sim:3").simulated);
   CHECK(parse_towers("cuda-sim:3").gpus == std::vector<int>{0, 1, 2});
   for (const char* bad : {"",
@@ -113,7 +116,8 @@ TEST_CASE("B43 towers: counts, and errors that name what is accepted") {
                           "cuda:0x1000,1x1000",
                           "cuda-sim:0"})
     CHECK_THROWS_AS(parse_towers(bad), ConfigError);
-  CHECK_THROWS_WITH(parse_towers("cpu:0"), Contains("cpu:0") && Contains("cpu:N"));
+  CHECK_THROWS_WITH(parse_towers("cpu:0"), Contains("cpu:0") && Contains("cpu:N") &&
+                                               Contains("\"cuda:0x2,1x2\" (two on each)"));
   CHECK_THROWS_AS(Context({.towers = "cuda-sim:2"}), ConfigError);
   CHECK_THROWS_AS(Context({.towers = "cpu:1", .precision = Precision::tf32}), ConfigError);
 }

@@ -76,6 +76,7 @@ struct SchedulerOptions {
 struct Traced {
   std::string what, queue;
   double begin, end;
+  double issued;  // when its host thread called
 };
 
 }  // namespace belfry::sim

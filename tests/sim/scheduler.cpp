@@ -185,7 +185,8 @@ void Scheduler::finish(int queue, double begin) {
   {
     const Operation op = std::move(q.ops.front());
     q.ops.pop_front();
-    if (options_.trace && op.what != nullptr) trace_.push_back({*op.what, q.name, begin, q.time});
+    if (options_.trace && op.what != nullptr)
+      trace_.push_back({*op.what, q.name, begin, q.time, op.issued});
   }
   running_ = -1;
 }

@@ -48,6 +48,39 @@ TEST_CASE("norms and squares see the same units, accumulated ones too") {
     }
 }
 
+TEST_CASE(
+    "a tower without memory for a larger batch is named; nothing changes, the group goes on") {
+  for (const int n : {1, 2, 4})
+    for (const Variables v : {Variables::shared, Variables::replicated})
+      for (const bool capture : {false, true}) {
+        INFO(n << " towers" << (capture ? ", recorded" : ""));
+        GroupOptions options;
+        options.variables = v;
+        options.capture = capture;
+        Context context(cpu(n)), other(cpu(n));
+        TowerGroupBase towers(context, momentum(), mlp(), options),
+            straight(other, momentum(), mlp(), options);
+        const Batch small = batch_of(context, 8), large = batch_of(context, 48),
+                    same = batch_of(other, 8);
+        for (int i = 0; i < 2; ++i) {
+          towers.step(small, classify);
+          straight.step(same, classify);
+        }
+        Arena& arena = context.device(n - 1).arena();
+        arena.set_limit(arena.stats().reserved_bytes);
+        CHECK_THROWS_WITH(towers.step(large, classify),
+                          Contains("out of memory on ") && Contains("bytes wanted") &&
+                              Contains("tower " + std::to_string(n - 1) + ", update 3"));
+        CHECK(towers.parameter_hash() == straight.parameter_hash());
+        towers.step(small, classify);
+        straight.step(same, classify);
+        CHECK(towers.parameter_hash() == straight.parameter_hash());
+        arena.set_limit(std::size_t{1} << 40);
+        for (const std::int64_t update : {4, 5, 6})
+          CHECK(towers.step(large, classify).update == update);
+      }
+}
+
 TEST_CASE("a metric, a weight or a batch that does not fit changes nothing and the group goes on") {
   Context context(cpu(2));
   TowerGroupBase towers(context, momentum(), mlp());

@@ -2,65 +2,12 @@
 #pragma once
 #include <cstddef>
 
+#include "belfry/autodiff/ops/elementwise/activation_math.kernel.h"
 #include "belfry/autodiff/ops/elementwise/math.kernel.h"
 #include "belfry/core/host_device.h"
 #include "belfry/device/kernel.h"
 
-// Activations: f(x) and f'. `slope` gets what forward saved: x where kSavesInput, else y = f(x).
 namespace belfry {
-
-struct ReluMath {
-  static constexpr bool kSavesInput = false;
-  static constexpr const char* kForward[2] = {"relu_f32", "relu_f64"};
-  static constexpr const char* kBackward[2] = {"relu_backward_f32", "relu_backward_f64"};
-  template <class T>
-  BELFRY_HD static T value(T x) {
-    return x < T(0) ? T(0) : x;
-  }  // keeps NaN
-  template <class T>
-  BELFRY_HD static T backward(T g, T y) {
-    return y > T(0) ? g : T(0);
-  }
-};
-struct TanhMath {
-  static constexpr bool kSavesInput = false;
-  static constexpr const char* kForward[2] = {"tanh_f32", "tanh_f64"};
-  static constexpr const char* kBackward[2] = {"tanh_backward_f32", "tanh_backward_f64"};
-  template <class T>
-  BELFRY_HD static T value(T x) {
-    return tanh_of(x);
-  }
-  template <class T>
-  BELFRY_HD static T backward(T g, T y) {
-    return g * (T(1) - y * y);
-  }
-};
-struct SigmoidMath {
-  static constexpr bool kSavesInput = false;
-  static constexpr const char* kForward[2] = {"sigmoid_f32", "sigmoid_f64"};
-  static constexpr const char* kBackward[2] = {"sigmoid_backward_f32", "sigmoid_backward_f64"};
-  template <class T>
-  BELFRY_HD static T value(T x) {
-    return sigmoid_of(x);
-  }
-  template <class T>
-  BELFRY_HD static T backward(T g, T y) {
-    return g * y * (T(1) - y);
-  }
-};
-struct GeluMath {
-  static constexpr bool kSavesInput = true;
-  static constexpr const char* kForward[2] = {"gelu_f32", "gelu_f64"};
-  static constexpr const char* kBackward[2] = {"gelu_backward_f32", "gelu_backward_f64"};
-  template <class T>
-  BELFRY_HD static T value(T x) {
-    return gelu_of(x);
-  }
-  template <class T>
-  BELFRY_HD static T backward(T g, T x) {
-    return g * gelu_slope(x);
-  }
-};
 
 // y = f(x); y may be x.
 template <class T, class Math>
@@ -69,6 +16,10 @@ struct ActivationForward {
   const T* x;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = Math::value(x[i]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(y);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T));
   }
@@ -82,6 +33,10 @@ struct ActivationBackward {
   const T* saved;
   T* dx;
   BELFRY_HD void operator()(std::size_t i) const { dx[i] = Math::backward(g[i], saved[i]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(g).reads(saved).writes(dx);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(g, n * sizeof(T)).reads(saved, n * sizeof(T)).writes(dx, n * sizeof(T));
   }
@@ -98,6 +53,10 @@ struct GeluBoth {
     const ValueAndSlope<T> v = gelu_both(x[i]);
     y[i] = v.value;
     slope[i] = v.slope;
+  }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(y).writes(slope);
   }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T)).writes(slope, n * sizeof(T));

@@ -40,8 +40,25 @@ struct BinarySame {
   const T* b;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = Math::value(a[i], b[i]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(a).reads(b).writes(y);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(a, n * sizeof(T)).reads(b, n * sizeof(T)).writes(y, n * sizeof(T));
+  }
+};
+
+// y = a op b[0]; y may be a.
+template <class T, class Math>
+struct BinaryScalar {
+  const T* a;
+  const T* b;
+  T* y;
+  BELFRY_HD void operator()(std::size_t i) const { y[i] = Math::value(a[i], b[0]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(a).writes(y);
   }
 };
 
@@ -55,10 +72,12 @@ struct BinaryRows {
   std::size_t columns, b_step;
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
-    const T *p = a + row * columns, *q = b;
+    const T* p = a + row * columns;
     T* out = y + row * columns;
-    const std::size_t step = b_step;
-    team.each(columns, [=](std::size_t c) { out[c] = Math::value(p[c], q[c * step]); });
+    if (b_step == 0)
+      team.each(columns, BinaryScalar<T, Math>{p, b, out});
+    else
+      team.each(columns, BinarySame<T, Math>{p, b, out});
   }
   void touches(Touches& t, std::size_t rows) const {
     t.reads(a, rows * columns * sizeof(T)).reads(b, (b_step == 0 ? 1 : columns) * sizeof(T));
@@ -73,6 +92,10 @@ struct Negate {
   const T* x;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = -x[i]; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(y);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T));
   }

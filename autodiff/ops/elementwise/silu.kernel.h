@@ -15,6 +15,10 @@ struct SiluForward {
   const T* x;
   T* y;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = x[i] * sigmoid_of(x[i]); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).writes(y);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof(T)).writes(y, n * sizeof(T));
   }
@@ -30,6 +34,10 @@ struct SiluBackward {
   BELFRY_HD void operator()(std::size_t i) const {
     const T s = sigmoid_of(x[i]);
     dx[i] = g[i] * s * (T(1) + x[i] * (T(1) - s));
+  }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(x).reads(g).writes(dx);
   }
   void touches(Touches& t, std::size_t n) const {
     t.reads(x, n * sizeof(T)).reads(g, n * sizeof(T)).writes(dx, n * sizeof(T));

@@ -7,6 +7,7 @@
 #include "belfry/autodiff/ops/image/conv2d_backward.kernel.h"
 #include "belfry/autodiff/ops/image/conv2d_call.h"
 #include "belfry/autodiff/ops/image/lane_conv_internal.h"
+#include "belfry/autodiff/ops/image/winograd_internal.h"
 #include "belfry/autodiff/ops/reduce/reduce_internal.h"
 #include "belfry/device/cpu/onednn_internal.h"
 
@@ -121,6 +122,7 @@ void backward(Backward& b, const Saved& s) {
 
 void ConvForwardCall::operator()(HostTeam&, std::size_t) const {
   if (lane_conv_forward(s, x, weight, bias, y)) return;
+  if (winograd_forward(s, x, weight, bias, y)) return;
   if (onednn->conv_forward(s, x, weight, bias, y)) return;
   const ConvForward<float> loops{s, x, weight, bias, y};
   host_rows<ConvForward<float>>(&loops, 0, conv_forward_rows(s));
@@ -128,6 +130,7 @@ void ConvForwardCall::operator()(HostTeam&, std::size_t) const {
 
 void ConvBackwardDataCall::operator()(HostTeam&, std::size_t) const {
   if (lane_conv_backward_data(s, dy, weight, dx)) return;
+  if (winograd_backward_data(s, dy, weight, dx)) return;
   if (onednn->conv_backward_data(s, dy, weight, dx)) return;
   const ConvBackwardData<float> loops{s, dy, weight, dx};
   host_rows<ConvBackwardData<float>>(&loops, 0, conv_backward_data_rows(s));
@@ -135,6 +138,7 @@ void ConvBackwardDataCall::operator()(HostTeam&, std::size_t) const {
 
 void ConvBackwardWeightsCall::operator()(HostTeam&, std::size_t) const {
   if (lane_conv_backward_weights(s, x, dy, dweight)) return;
+  if (winograd_backward_weights(s, x, dy, dweight)) return;
   if (onednn->conv_backward_weights(s, x, dy, dweight)) return;
   const ConvBackwardWeights<float> loops{s, x, dy, dweight};
   host_rows<ConvBackwardWeights<float>>(&loops, 0, conv_backward_weights_rows(s));
@@ -262,6 +266,10 @@ void register_op_conv2d(Registry& registry) {
         conv_case("few channels out, 16 images", {16, 5, 4, 9}, {7, 3, 2, 9}, {.padding = 1},
                   false),
         conv_case("3 channels, 20 images", {20, 6, 11, 3}, {13, 1, 3, 3}, {}),
+        conv_case("winograd's, 32 channels", {3, 16, 14, 32}, {16, 3, 3, 32}, {.padding = 1}),
+        conv_case("winograd's, parts of tiles", {8, 9, 12, 16}, {48, 3, 3, 16}, {}, false),
+        conv_case("winograd's, 2 rows of padding", {24, 4, 5, 16}, {32, 3, 3, 16}, {.padding = 2},
+                  true, Activation::relu),
         conv_case("kernel of 17", {2, 5, 6, 3}, {1, 17, 17, 3}, {.padding = 8}),
         conv_case("one element", {1, 1, 1, 1}, {1, 1, 1, 1}, {}),
         conv_case("empty", {0, 8, 8, 3}, {4, 3, 3, 3}, {.padding = 1}),

@@ -4,10 +4,10 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "belfry/autodiff/ops/image/conv2d_lanes.kernel.h"
 #include "belfry/autodiff/ops/image/conv2d_lanes_weights.kernel.h"
+#include "belfry/autodiff/ops/image/kernel_rows_internal.h"
 
 namespace belfry {
 namespace {
@@ -21,28 +21,6 @@ bool fits(const ConvShape& s, std::int64_t channels, std::int64_t columns) {
 }
 
 std::int64_t blocks_of(const ConvShape& s) { return (s.n + lanes() - 1) / lanes(); }
-
-// Runs rows now, in the calling thread.
-template <class F>
-void run_rows(std::int64_t rows, const F& f) {
-  static const HostBody body = host_body(typeid(F), host_rows<F>);
-  body(&f, 0, static_cast<std::size_t>(rows));
-}
-
-// Floats that begin a cache line, as registers of 64 bytes should.
-class LineMemory {
- public:
-  float* of(std::int64_t floats) {
-    constexpr std::size_t kLine = 64 / sizeof(float);
-    const std::size_t size = static_cast<std::size_t>(floats) + kLine;
-    if (memory_.size() < size) memory_.resize(size);
-    const auto past = reinterpret_cast<std::uintptr_t>(memory_.data()) / sizeof(float) % kLine;
-    return memory_.data() + (kLine - past) % kLine;
-  }
-
- private:
-  std::vector<float> memory_;
-};
 
 // Memory of a thread that packs; kept, so that a warmed-up step takes none.
 struct Scratch {
@@ -67,7 +45,7 @@ LaneImage packed(const float* x, const LaneImage& shape, std::int64_t images, Li
   LaneImage to = shape;
   to.step = to.c % 4 == 0 ? to.c + 1 : to.c;
   to.data = memory.of(to.floats(lanes()));
-  run_rows(to.h, PackImages{x, to, images});
+  run_rows(0, to.h, PackImages{x, to, images});
   return to;
 }
 
@@ -83,8 +61,9 @@ bool lane_conv_forward(const ConvShape& s, const float* x, const float* weight, 
   for_blocks(s, [&](std::int64_t first, std::int64_t images, Scratch& mine) {
     const LaneImage from = packed(x + first * s.h * s.w * s.in,
                                   {nullptr, s.h, s.w, s.in, s.padding, 0}, images, mine.packed);
-    run_rows(s.oh, LaneConv{from, w, bias, y + first * s.oh * s.ow * s.out, images, s.oh, s.ow,
-                            s.out, s.kh, s.kw, s.padding});
+    run_rows(0, s.oh,
+             LaneConv{from, w, bias, y + first * s.oh * s.ow * s.out, images, s.oh, s.ow, s.out,
+                      s.kh, s.kw, s.padding});
   });
   return true;
 }
@@ -102,8 +81,9 @@ bool lane_conv_backward_data(const ConvShape& s, const float* dy, const float* w
     const LaneImage from =
         packed(dy + first * s.oh * s.ow * s.out,
                {nullptr, s.oh, s.ow, s.out, s.kw - 1 - s.padding, 0}, images, mine.packed);
-    run_rows(s.h, LaneConv{from, w, nullptr, dx + first * s.h * s.w * s.in, images, s.h, s.w, s.in,
-                           s.kh, s.kw, s.kh - 1 - s.padding});
+    run_rows(0, s.h,
+             LaneConv{from, w, nullptr, dx + first * s.h * s.w * s.in, images, s.h, s.w, s.in, s.kh,
+                      s.kw, s.kh - 1 - s.padding});
   });
   return true;
 }
@@ -118,9 +98,10 @@ bool lane_conv_backward_weights(const ConvShape& s, const float* x, const float*
                                   {nullptr, s.h, s.w, s.in, s.padding, 0}, images, mine.packed);
     const LaneImage slopes = packed(dy + first * s.oh * s.ow * s.out,
                                     {nullptr, s.oh, s.ow, s.out, 0, 0}, images, mine.slopes);
-    run_rows(1, LaneConvWeights{from, slopes, sums + first * taps * s.out, s.kh, s.kw, s.padding});
+    run_rows(0, 1,
+             LaneConvWeights{from, slopes, sums + first * taps * s.out, s.kh, s.kw, s.padding});
   });
-  run_rows(s.out, AddLanes{sums, blocks, taps, s.out, dweight});
+  run_rows(0, s.out, AddLanes{sums, blocks, taps, s.out, dweight});
   return true;
 }
 

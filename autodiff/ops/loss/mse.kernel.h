@@ -17,6 +17,10 @@ struct MseBackward {
   T* da;
   T factor;
   BELFRY_HD void operator()(std::size_t i) const { da[i] = (a[i] - b[i]) * (seed[0] * factor); }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.reads(a).reads(b).writes(da);
+  }
   void touches(Touches& t, std::size_t n) const {
     t.reads(a, n * sizeof(T))
         .reads(b, n * sizeof(T))

@@ -79,6 +79,10 @@ struct SpreadScalar {
   T* y;
   T divisor;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = g[0] / divisor; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.writes(y);
+  }
   void touches(Touches& t, std::size_t n) const { t.reads(g, sizeof(T)).writes(y, n * sizeof(T)); }
 };
 
@@ -89,6 +93,10 @@ struct FillValue {
   T* y;
   T value;
   BELFRY_HD void operator()(std::size_t i) const { y[i] = value; }
+  template <class V>
+  BELFRY_HD void arrays(V& v) {
+    v.writes(y);
+  }
   void touches(Touches& t, std::size_t n) const { t.writes(y, n * sizeof(T)); }
 };
 

@@ -50,7 +50,7 @@ inline void store_vector(T* p, const Vector<T>& v) {
 }
 template <class T>
 inline Vector<T> splat(T x) {
-  return Vector<T>{} + x;
+  return x - Vector<T>{};  // x itself, -0 too: a broadcast from memory; 0 + x would be an addition
 }
 
 // a b + c, rounded once where the instruction set can.
