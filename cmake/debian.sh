@@ -12,7 +12,7 @@ want() {
       build)
         want g++ cmake ninja-build libeigen3-dev libdnnl-dev libtomlplusplus-dev libcli11-dev \
           nlohmann-json3-dev libfmt-dev libspdlog-dev zlib1g-dev libxxhash-dev \
-          libjpeg62-turbo-dev libpng-dev
+          libjpeg62-turbo-dev libpng-dev libdeflate-dev
         ;;
       tests) want catch2 ;;
       fuzz) want clang-16 libclang-rt-16-dev ;;

@@ -24,7 +24,7 @@ target_include_directories(belfry PUBLIC
   $<BUILD_INTERFACE:${belfry_include}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # fmt is public because of core/log.h; the rest stays behind .cpp files and *_internal.h.
 target_link_libraries(belfry PUBLIC fmt::fmt PRIVATE belfry_strict_flags belfry_dnnl belfry_xxhash
-  Eigen3::Eigen tomlplusplus::tomlplusplus CLI11::CLI11 nlohmann_json::nlohmann_json spdlog::spdlog
+  belfry_deflate Eigen3::Eigen tomlplusplus::tomlplusplus CLI11::CLI11 nlohmann_json::nlohmann_json spdlog::spdlog
   ZLIB::ZLIB JPEG::JPEG PNG::PNG OpenMP::OpenMP_CXX Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(belfry PRIVATE -Wl,--no-undefined)
 target_precompile_headers(belfry PRIVATE <algorithm> <array> <atomic> <cmath> <cstddef> <cstdint>

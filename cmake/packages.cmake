@@ -39,6 +39,7 @@ belfry_package(fmt libfmt-dev)
 belfry_package(spdlog libspdlog-dev)
 # oneDNN's own config asks for the OpenCL headers, which Belfry does not use.
 belfry_plain_package(dnnl dnnl.hpp dnnl libdnnl-dev)
+belfry_plain_package(deflate libdeflate.h deflate libdeflate-dev)
 belfry_plain_package(xxhash xxhash.h "" libxxhash-dev)
 if(BELFRY_TESTS)
   belfry_plain_package(catch2 catch2/catch.hpp "" catch2)

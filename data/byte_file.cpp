@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/data/byte_file.h"
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string_view>
 
@@ -55,7 +57,44 @@ ByteFile::ByteFile(const std::string& path) : path_(path), file_bytes_(checked_s
   compressed_ = gzdirect(file_.get()) == 0 && file_bytes_ > 0;
 }
 
+// One whole gzip member by libdeflate, about twice as fast as zlib. The size it says at its end is
+// only tried. Whatever is odd (several members, bytes behind them, damage, a cut end, large files)
+// is left to zlib, which goes on where it stands and knows what to say.
+void ByteFile::inflate_whole() {
+  constexpr std::uint64_t kMost = std::uint64_t{512} << 20;
+  if (!compressed_ || whole_ || file_bytes_ < 18 || file_bytes_ > kMost) return;
+  const auto length = static_cast<std::size_t>(file_bytes_);
+  HostBuffer memory(length / sizeof(float) + 1);
+  auto* const packed = reinterpret_cast<std::uint8_t*>(memory.data());
+  std::ifstream file(path_, std::ios::binary);
+  file.read(reinterpret_cast<char*>(packed), static_cast<std::streamsize>(length));
+  if (!file) return;
+  std::uint64_t size = 0;
+  for (std::size_t k = 4; k > 0; --k) size = size << 8 | packed[length - 5 + k];
+  if (size > kMost || size > max_bytes()) return;
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  HostBuffer out(static_cast<std::size_t>(size) / sizeof(float) + 1);
+  std::size_t taken = 0, given = 0;
+  if (!inflater ||
+      libdeflate_gzip_decompress_ex(inflater.get(), packed, length, out.data(),
+                                    static_cast<std::size_t>(size), &taken,
+                                    &given) != LIBDEFLATE_SUCCESS ||
+      taken != length || given != size || position_ > given)
+    return;
+  whole_ = std::move(out);
+  whole_bytes_ = given;
+}
+
+std::size_t ByteFile::read_whole(void* out, std::size_t bytes) {
+  const std::size_t n = std::min(bytes, whole_bytes_ - position_);
+  if (n > 0) std::memcpy(out, reinterpret_cast<const std::uint8_t*>(whole_->data()) + position_, n);
+  position_ += n;
+  return n;
+}
+
 std::size_t ByteFile::read(void* out, std::size_t bytes) {
+  if (whole_) return read_whole(out, bytes);
   auto* at = static_cast<std::uint8_t*>(out);
   std::size_t done = 0;
   while (done < bytes) {
@@ -72,13 +111,16 @@ std::size_t ByteFile::read(void* out, std::size_t bytes) {
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
+  position_ += done;
   return done;
 }
 
 std::uint64_t ByteFile::append(std::vector<std::uint8_t>& out, std::uint64_t bytes) {
+  if (bytes > kStep) inflate_whole();
   std::uint64_t total = 0;
   while (total < bytes) {
-    const std::size_t most = std::clamp(out.size(), kFirstStep, kStep);
+    const std::size_t most = whole_ ? std::max<std::size_t>(whole_bytes_ - position_, 1)
+                                    : std::clamp(out.size(), kFirstStep, kStep);
     const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - total, most));
     const std::size_t old = out.size();
     out.resize(old + step);

@@ -3,22 +3,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "belfry/core/host_buffer.h"
 
 struct gzFile_s;
 
 namespace belfry {
 
 // A plain or gzip-compressed file read once from front to back; owns the descriptor, one thread.
+// Of gzip whose rest is wanted as a whole, all is inflated at once.
 // Every failure is a DataError naming the file: missing, a folder, unreadable, damaged or cut gzip.
 class ByteFile {
  public:
   explicit ByteFile(const std::string& path);
   // Up to `bytes`; fewer only at the end of the file.
   std::size_t read(void* out, std::size_t bytes);
-  // Appends up to `bytes` in steps of at most 4 MiB, so memory follows what the file really holds
-  // and not what its header claims. Returns how many came.
+  // Appends up to `bytes`, as many as the file really holds whatever its header claims: in steps of
+  // at most 4 MiB, or from what is inflated. Returns how many came.
   std::uint64_t append(std::vector<std::uint8_t>& out, std::uint64_t bytes);
   // Reads on to the end without keeping anything, at most `limit` bytes; how many there were.
   std::uint64_t skip(std::uint64_t limit);
@@ -32,8 +36,13 @@ class ByteFile {
   struct Close {
     void operator()(gzFile_s* file) const noexcept;
   };
+  void inflate_whole();
+  std::size_t read_whole(void* out, std::size_t bytes);
   std::string path_;
   std::unique_ptr<gzFile_s, Close> file_;
+  std::optional<HostBuffer> whole_;  // inflated, in place of file_
+  std::size_t whole_bytes_ = 0;
+  std::size_t position_ = 0;  // of what is inflated
   std::uint64_t file_bytes_ = 0;
   bool compressed_ = false;
 };

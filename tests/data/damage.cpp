@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "belfry/data/byte_file.h"
 #include "belfry/data/datasets/cifar/cifar.h"
 #include "belfry/data/datasets/csv/csv.h"
 #include "belfry/data/datasets/idx/idx.h"
@@ -159,4 +160,44 @@ TEST_CASE("B34: header-only CSV, IDX with count 0 and files of 0 bytes say 0 row
              Contains("z: ") && Contains("0 rows"));
   CHECK_THAT(data_error([&] { idx(dir.write("z.gz", gzip("")), one); }),
              Contains("z.gz: ") && Contains("0 rows"));
+}
+
+TEST_CASE(
+    "gzip that is read as a whole: members, a tail, damage and cuts are as with small reads") {
+  TempFolder dir;
+  std::string plain;
+  for (int i = 0; i < 60000; ++i) plain += static_cast<char>(i * 31 >> 3);
+  const std::string one = gzip(plain);
+  // All at once, and in small pieces, which zlib inflates.
+  const auto read = [&](const std::string& bytes, bool whole) {
+    const std::string path = dir.write("f.gz", bytes);
+    try {
+      ByteFile file(path);
+      std::vector<std::uint8_t> out(3);
+      file.read(out.data(), 3);  // a header first
+      if (whole) file.append(out, std::uint64_t{1} << 40);
+      for (std::uint8_t c = 0; !whole && file.read(&c, 1) == 1;) out.push_back(c);
+      CHECK(file.skip(10) == 0);
+      return std::string(out.begin(), out.end());
+    } catch (const DataError& e) {
+      return std::string(e.what());
+    }
+  };
+  CHECK(read(one, true) == plain);
+  std::string zeros = one, wrong = one;
+  zeros.replace(zeros.size() - 4, 4, std::string(4, '\0'));           // the size it says at its end
+  wrong[one.size() - 6] = static_cast<char>(~wrong[one.size() - 6]);  // its check sum
+  std::vector<std::string> files{
+      one, one + one, one + "tail", zeros, wrong, gzip(""), one + std::string(8, '\0')};
+  for (const std::size_t at : {std::size_t{12}, std::size_t{40}, one.size() / 2, one.size() - 1}) {
+    files.push_back(one.substr(0, at));
+    files.push_back(one);
+    files.back()[at] = static_cast<char>(~files.back()[at]);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i);
+    CHECK(read(files[i], true) == read(files[i], false));
+  }
+  CHECK(read(one + one, true) == plain + plain);
+  CHECK_THAT(read(wrong, true), Contains("damaged"));
 }

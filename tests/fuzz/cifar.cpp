@@ -4,6 +4,7 @@
 #include "belfry/data/datasets/cifar/cifar.h"
 
 #include "fuzz.h"
+#include "rows.h"
 
 namespace belfry::fuzz {
 namespace {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "fuzz.h"
+#include "rows.h"
 
 namespace belfry::fuzz {
 namespace {

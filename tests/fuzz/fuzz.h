@@ -6,22 +6,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "belfry/core/error.h"
-#include "belfry/data/dataset.h"
-#include "belfry/data/token_windows.h"
-
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max);
 
 namespace belfry::fuzz {
 
@@ -92,60 +84,6 @@ inline std::string packed(std::string_view plain, Pack how) {
   if (how == Pack::damaged) out[(plain.size() * 7 + 3) % out.size()] ^= 0x10;
   if (how == Pack::cut) out.resize(out.size() - 1 - plain.size() % (out.size() - 1));
   return out;
-}
-
-// Custom mutators: one part of an input of `used` bytes, of which there may be `max`.
-inline void mutate(std::string& part, std::size_t used, std::size_t max) {
-  const std::size_t size = part.size(),
-                    room = max > used ? std::min<std::size_t>(max - used, 256) : 0;
-  part.resize(std::max<std::size_t>(size + room, 1));
-  part.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(part.data()), size, part.size()));
-}
-
-// What a custom mutator returns.
-inline std::size_t put(const std::string& input, std::uint8_t* data, std::size_t max) {
-  const std::size_t n = std::min(input.size(), max);
-  std::memcpy(data, input.data(), n);
-  return n;
-}
-
-inline WindowOptions windows(std::uint8_t flags, std::uint8_t context) {
-  WindowOptions out;
-  out.context = context;
-  if ((flags & 4) != 0) out.first = 3;
-  if ((flags & 8) != 0) out.count = 20;
-  if ((flags & 16) != 0) out.part = (flags & 32) != 0 ? "train" : "validation";
-  if ((flags & 64) != 0) out.holdout = 0.5;
-  return out;
-}
-
-// Reads all rows of an accepted data set and asks for all it says of itself.
-inline void use(const Dataset& set) {
-  require(set.rows() > 0, "an accepted data set has rows");
-  require(!set.describe().empty(), "a data set describes itself");
-  set.warning();
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(set.rows()));
-  std::iota(rows.rbegin(), rows.rend(), std::int64_t{0});
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<void*> out;
-  for (const Field& f : set.fields()) {
-    buffers.emplace_back(rows.size() * static_cast<std::size_t>(f.shape.size()) * size_of(f.dtype));
-    out.push_back(buffers.back().data());
-  }
-  set.read(rows, out);
-}
-
-// The same of a shuffled epoch.
-inline void use_shuffled(const Dataset& set) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(set.rows()));
-  std::iota(rows.begin(), rows.end(), std::int64_t{0});
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<void*> out;
-  for (const Field& f : set.fields()) {
-    buffers.emplace_back(rows.size() * static_cast<std::size_t>(f.shape.size()) * size_of(f.dtype));
-    out.push_back(buffers.back().data());
-  }
-  set.read_epoch(rows, {.seed = 7, .number = 3, .shuffled = true}, out);
 }
 
 }  // namespace belfry::fuzz

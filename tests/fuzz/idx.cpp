@@ -4,6 +4,8 @@
 #include "belfry/data/datasets/idx/idx.h"
 
 #include "fuzz.h"
+#include "mutate.h"
+#include "rows.h"
 
 namespace belfry::fuzz {
 namespace {

@@ -7,6 +7,8 @@
 
 #include "belfry/data/datasets/npy/npy.h"
 #include "fuzz.h"
+#include "mutate.h"
+#include "rows.h"
 
 namespace belfry::fuzz {
 namespace {

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "fuzz.h"
+#include "mutate.h"
 
 namespace belfry::fuzz {
 namespace {

@@ -4,6 +4,7 @@
 #include "belfry/data/datasets/text/text.h"
 
 #include "fuzz.h"
+#include "rows.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace belfry;
@@ -21,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::accepts<DataError, ConfigError>([&] {
     const auto set = text(files, options);
     fuzz::use(*set);
-    fuzz::use_shuffled(*set);
+    fuzz::read_rows(*set, {.seed = 7, .number = 3, .shuffled = true});
     fuzz::require(set->classes() == 256, "bytes are 256 tokens");
   });
   return 0;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "belfry/autodiff/ops/elementwise/math.kernel.h"
 #include "belfry/autodiff/ops/loss/label_filter.kernel.h"
+#include "belfry/autodiff/ops/norm/softmax_row.kernel.h"
 #include "belfry/core/host_device.h"
 #include "belfry/device/kernel.h"
 
@@ -27,16 +27,12 @@ struct CrossEntropyRow {
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
     const T* z = logits + row * classes;
-    T* p = probabilities + row * classes;
-    const T top = team.template max<T>(classes, [z](std::size_t c) { return z[c]; });
-    const T total = team.template sum<T>(
-        classes, [z, p, top](std::size_t c) { return p[c] = exp_of(z[c] - top); });
-    const T scale = T(1) / total;
-    team.each(classes, [p, scale](std::size_t c) { p[c] *= scale; });
+    const auto [top, total] = softmax_row<T>(team, z, probabilities + row * classes, classes);
     const std::int32_t label = labels[row];
-    const T low = smoothing > T(0) ? team.template sum<T>(
-                                         classes, [z, top](std::size_t c) { return z[c] - top; })
-                                   : T(0);
+    const T low =
+        smoothing > T(0)
+            ? team.template sum<T>(classes, [z, top = top](std::size_t c) { return z[c] - top; })
+            : T(0);
     if (filter.drops(label))
       losses[row] = T(0);
     else if (label < 0 || static_cast<std::size_t>(label) >= classes)

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "belfry/autodiff/ops/elementwise/math.kernel.h"
+#include "belfry/autodiff/ops/norm/softmax_row.kernel.h"
 #include "belfry/core/host_device.h"
 #include "belfry/device/kernel.h"
 
@@ -17,13 +17,7 @@ struct SoftmaxRow {
   std::size_t columns;
   template <class Team>
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
-    const T* in = x + row * columns;
-    T* out = y + row * columns;
-    const T top = team.template max<T>(columns, [in](std::size_t c) { return in[c]; });
-    const T total = team.template sum<T>(
-        columns, [in, out, top](std::size_t c) { return out[c] = exp_of(in[c] - top); });
-    const T scale = T(1) / total;
-    team.each(columns, [out, scale](std::size_t c) { out[c] *= scale; });
+    softmax_row<T>(team, x + row * columns, y + row * columns, columns);
   }
   void touches(Touches& t, std::size_t rows) const {
     t.reads(x, rows * columns * sizeof(T)).writes(y, rows * columns * sizeof(T));
