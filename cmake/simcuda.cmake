@@ -30,62 +30,59 @@ if(BELFRY_SIM_NVCC AND NOT BELFRY_SANITIZE)
     DEPENDS tests/simcuda/rules_kernel.cu tests/simcuda/rules_kernel.h VERBATIM)
 endif()
 
-add_executable(test_simcuda ${rules} ${kernel_object} $<TARGET_OBJECTS:belfry_test_main>)
-target_compile_definitions(test_simcuda PRIVATE
-  BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
-target_link_libraries(test_simcuda PRIVATE belfry_simcuda belfry_sim_core belfry belfry_catch2
-  belfry_flags)
+# An executable on the simulated machine, and one of ctest's entries for it.
+function(belfry_simcuda_test target)
+  add_executable(${target} ${ARGN} $<TARGET_OBJECTS:belfry_test_main>)
+  target_compile_definitions(${target} PRIVATE
+    BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${target} PRIVATE belfry_simcuda belfry_sim_core belfry belfry_catch2
+    belfry_flags)
+endfunction()
+function(belfry_simcuda_run name)
+  cmake_parse_arguments(PARSE_ARGV 1 run "" "" "COMMAND;ENVIRONMENT")
+  add_test(NAME ${name} COMMAND ${run_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    ENVIRONMENT "${belfry_test_environment};${run_ENVIRONMENT}")
+endfunction()
+
+belfry_simcuda_test(test_simcuda ${rules} ${kernel_object})
 target_precompile_headers(test_simcuda REUSE_FROM belfry_test_pch)
-add_test(NAME test_simcuda COMMAND test_simcuda)
-set_tests_properties(test_simcuda PROPERTIES TIMEOUT 600
-  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
+belfry_simcuda_run(test_simcuda COMMAND test_simcuda)
 
 # The plug-in's own objects on the simulated machine: no library of the vendors' but what plans
 # convolutions, which needs no GPU.
 if(NOT belfry_cuda)
   return()
 endif()
+function(belfry_plugin_test target)
+  belfry_simcuda_test(${target} ${ARGN}
+    $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)
+  if(BELFRY_CUDNN)
+    target_link_libraries(${target} PRIVATE cuDNN::cuDNN)
+  endif()
+endfunction()
+
 file(GLOB sources CONFIGURE_DEPENDS tests/cuda/*.cpp)
-add_executable(test_cuda ${sources} $<TARGET_OBJECTS:belfry_test_main>
-  $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)
-target_compile_definitions(test_cuda PRIVATE
-  BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
-target_link_libraries(test_cuda PRIVATE belfry_simcuda belfry_sim_core belfry belfry_catch2
-  belfry_flags)
-if(BELFRY_CUDNN)
-  target_link_libraries(test_cuda PRIVATE cuDNN::cuDNN)
-endif()
+belfry_plugin_test(test_cuda ${sources})
 target_precompile_headers(test_cuda REUSE_FROM belfry_test_pch)
-add_test(NAME test_cuda COMMAND test_cuda "~[slow]")
-add_test(NAME test_cuda_slow COMMAND test_cuda "[slow]")
-set_tests_properties(test_cuda test_cuda_slow PROPERTIES TIMEOUT 600
-  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
-set_tests_properties(test_cuda_slow PROPERTIES LABELS slow RUN_SERIAL TRUE)
+belfry_simcuda_run(test_cuda COMMAND test_cuda "~[slow]")
+belfry_simcuda_run(test_cuda_slow COMMAND test_cuda "[slow]")
+set_tests_properties(test_cuda_slow PROPERTIES LABELS slow COST 80)  # virtual time
 
 # Tests of the engine, unchanged, with simulated GPUs in place of CPU devices.
 add_library(belfry_engine_tests OBJECT tests/towers/engine.cpp tests/towers/engine_edges.cpp
   tests/towers/capture.cpp tests/towers/promise.cpp tests/towers/resume.cpp tests/towers/strict.cpp
   tests/towers/checkpoint.cpp tests/scenarios/engine.cpp tests/allreduce/average_gradients.cpp)
-add_executable(test_engine_on_gpus tests/cuda/gpus.cpp tests/cuda/convolutions.cpp
-  $<TARGET_OBJECTS:belfry_test_main>
-  $<FILTER:$<TARGET_OBJECTS:belfry_cuda_objects>,EXCLUDE,cudnn_execute>)
-foreach(target belfry_engine_tests test_engine_on_gpus)
-  target_compile_definitions(${target} PRIVATE
-    BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${target} PRIVATE belfry_simcuda belfry belfry_catch2 belfry_flags)
-endforeach()
+target_compile_definitions(belfry_engine_tests PRIVATE
+  BELFRY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" BELFRY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+target_link_libraries(belfry_engine_tests PRIVATE belfry_simcuda belfry belfry_catch2 belfry_flags)
 target_precompile_headers(belfry_engine_tests PRIVATE tests/cuda/redirect.h)
-target_link_libraries(test_engine_on_gpus PRIVATE belfry_engine_tests belfry_sim_core)
-if(BELFRY_CUDNN)
-  target_link_libraries(test_engine_on_gpus PRIVATE cuDNN::cuDNN)
-endif()
-# Left out: a case about the executor `lazy`.
-add_test(NAME test_engine_on_gpus COMMAND test_engine_on_gpus "~[slow]~replicated and lazy*")
-set_tests_properties(test_engine_on_gpus PROPERTIES TIMEOUT 600
-  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} ENVIRONMENT "${belfry_test_environment}")
-# Left out: cases that need their step function to be called in every update.
-add_test(NAME test_engine_on_gpus_recorded
-  COMMAND test_engine_on_gpus "~[slow]~[given]~replicated and lazy*")
-set_tests_properties(test_engine_on_gpus_recorded PROPERTIES TIMEOUT 600
-  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-  ENVIRONMENT "${belfry_test_environment};BELFRY_TEST_CAPTURE=1")
+belfry_plugin_test(test_engine_on_gpus tests/cuda/gpus.cpp tests/cuda/convolutions.cpp)
+target_link_libraries(test_engine_on_gpus PRIVATE belfry_engine_tests)
+# Left out: a case about the executor `lazy`; in the second, cases that need their step function to
+# be called in every update.
+belfry_simcuda_run(test_engine_on_gpus
+  COMMAND test_engine_on_gpus "~[slow]~replicated and lazy*")
+belfry_simcuda_run(test_engine_on_gpus_recorded
+  COMMAND test_engine_on_gpus "~[slow]~[given]~replicated and lazy*"
+  ENVIRONMENT "BELFRY_TEST_CAPTURE=1")

@@ -44,6 +44,8 @@ foreach(folder core device autodiff allreduce optim data towers apps contract sc
 endforeach()
 
 target_link_libraries(test_sim PRIVATE belfry_sim_core)
+# Three minutes each on one core, in virtual time: beside each other, and begun first.
+set_tests_properties(test_sim test_sim_slow PROPERTIES RUN_SERIAL FALSE COST 200)
 target_sources(test_bench PRIVATE bench/common/network_model.cpp bench/common/net_plan.cpp
   bench/common/rates.cpp bench/common/timer.cpp)
 include(simcuda)
@@ -73,18 +75,11 @@ endif()
 if(TARGET test_contract)
   set(kernel_includes "")
   set(kernel_calls "")
-  foreach(layer IN LISTS BELFRY_LAYERS)
-    file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${layer}/*.kernel.h)
-    list(FILTER headers EXCLUDE REGEX "^apps/examples/")
-    foreach(header IN LISTS headers)
-      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${header})
-      file(STRINGS ${header} list REGEX "void kernels_of_[a-z0-9_]+\\(")
-      if(list)
-        string(REGEX MATCH "kernels_of_[a-z0-9_]+" list "${list}")
-        string(APPEND kernel_includes "#include \"belfry/${header}\"\n")
-        string(APPEND kernel_calls "  belfry::${list}(table);\n")
-      endif()
-    endforeach()
+  belfry_kernel_lists(lists "")
+  foreach(entry IN LISTS lists)
+    belfry_split_list(header list "${entry}")
+    string(APPEND kernel_includes "#include \"belfry/${header}\"\n")
+    string(APPEND kernel_calls "  belfry::${list}(table);\n")
   endforeach()
   file(CONFIGURE OUTPUT ${belfry_generated}/tests/kernel_lists.h @ONLY CONTENT
 "${kernel_includes}

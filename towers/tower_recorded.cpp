@@ -19,6 +19,10 @@ void Tower::forward_all(const UpdateInput& in, const Batch& shard, const LossFn&
     for (const auto& metric : pass.metrics) outcome_.add_metric(metric);
     return;
   }
+  // A recording that turns out to need more memory than was taken before it finds no collective under
+  // way: an allocator may wait for them.
+  if (recorder_.way() == Recorder::Way::record && !device_.host_memory())
+    mover_->collectives().synchronize();
   recorder_.begin();
   const auto memory = recorder_.memory();
   const Batch& rows = recorder_.keeps() ? recorder_.pass().inputs : shard;
