@@ -59,6 +59,8 @@ class Mover {
   // Whole arrays of the group, between updates; every tower calls, each writes or reads its part.
   virtual void read(FlatArray what, int k, float* whole) = 0;
   virtual void write(FlatArray what, int k, const float* whole) = 0;
+  // The whole array where the host may read it as it lies, until the next update; null: it may not.
+  virtual const float* readable(FlatArray /*what*/, int /*k*/) { return nullptr; }
 };
 
 // Where a group's parameters live. On devices whose memory the host cannot read there is no shared

@@ -54,6 +54,7 @@ include(gpu)
 find_program(belfry_python3 python3)
 if(belfry_python3)
   add_test(NAME test_plots COMMAND ${belfry_python3} ${PROJECT_SOURCE_DIR}/tests/bench/plots.py)
+  add_test(NAME test_summary COMMAND ${belfry_python3} ${PROJECT_SOURCE_DIR}/tests/bench/summary.py)
 endif()
 
 # cuDNN's plans, which need its libraries and no GPU.

@@ -63,7 +63,7 @@ class TowerGroupBase {
   std::vector<float> parameter(const std::string& variable);
   void set_parameter(const std::string& variable, const std::vector<float>& values);
   std::vector<GroupArray> arrays();  // parameters, optimizer state, ema, modules' states
-  GroupCopy copy_arrays();           // the same, for who keeps them while training goes on
+  GroupCopy copy_arrays(bool in_place = false);  // to be kept; in_place: views where there can be
   void set_arrays(const std::vector<GroupArray>& arrays);
   GroupClocks clocks() const;
   void set_clocks(const GroupClocks& clocks);

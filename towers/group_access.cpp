@@ -151,17 +151,20 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
   return out;
 }
 
-GroupCopy TowerGroupBase::copy_arrays() {
+GroupCopy TowerGroupBase::copy_arrays(bool in_place) {
   Impl& i = *impl_;
   GroupCopy out;
   const auto append = [&](const std::string& kind, FlatArray what, int k) {
-    HostBuffer flat(index().elements());
-    for (auto& t : i.towers) t->mover().read(what, k, flat.data());
+    const float* from = in_place ? i.towers[0]->mover().readable(what, k) : nullptr;
+    if (from == nullptr) {
+      HostBuffer& flat = out.flat.emplace_back(index().elements());
+      for (auto& t : i.towers) t->mover().read(what, k, flat.data());
+      from = flat.data();
+    }
     const auto& variables = index().variables();
     for (std::size_t v = variables.size(); v-- > 0;)
       out.arrays.push_back({kind, variables[v].name, variables[v].shape,
-                            std::span(flat.data() + variables[v].offset, variables[v].size)});
-    out.flat.push_back(std::move(flat));
+                            std::span(from + variables[v].offset, variables[v].size)});
   };
   append("parameter", FlatArray::parameter, 0);
   const std::vector<std::string> names = optimizer().rule->state_names();

@@ -45,7 +45,8 @@ struct GroupArray {
   std::vector<float> values;
 };
 
-// A group's arrays in host memory of their own, copied once and not moved again.
+// A group's arrays in host memory of their own, copied once and not moved again; or, until the next
+// update only, as they lie in the group.
 struct GroupCopy {
   struct Array {
     std::string kind, variable;  // as GroupArray's

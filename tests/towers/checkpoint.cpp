@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cerrno>
 
 #include "belfry/autodiff/nn/dropout.h"
 #include "belfry/core/formats/safetensors.h"
 #include "belfry/tests/towers/nets.h"
 #include "belfry/tests/towers/runs.h"
+#include "belfry/towers/background.h"
 
 using namespace belfry;
 using namespace belfry::test;
@@ -293,4 +295,36 @@ TEST_CASE("B52 one folder, one run: a second lock is refused with the folder's n
   const auto lock = std::make_unique<FolderLock>(folder / "out");
   CHECK_THROWS_WITH(FolderLock(folder / "out"),
                     Contains(folder / "out") && Contains("another run"));
+}
+
+TEST_CASE("a save in place, one in the background and the arrays one by one agree") {
+  for (const Variables v : {Variables::shared, Variables::replicated})
+    for (const Executor e : {Executor::in_place, Executor::lazy}) {
+      const TestFolder folder;
+      Context context({.towers = "cpu:2", .seed = 3, .threads_per_tower = 1, .executor = e});
+      TowerGroupBase group(context, adam({.lr = 0.01}).with_ema(0.9), mlp(), {.variables = v});
+      group.step(batch_of(context, 30), classify);
+      Checkpoint now(folder / "now", group), later(folder / "later", group);
+      now.save();
+      later.save_async();
+      const std::vector<GroupArray> arrays = group.arrays();
+      for (const bool in_place : {false, true}) {
+        const GroupCopy copy = group.copy_arrays(in_place);
+        CHECK(copy.flat.size() == (in_place && v == Variables::shared ? 0 : 4));
+        REQUIRE(copy.arrays.size() == arrays.size());
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+          CHECK(copy.arrays[i].kind + copy.arrays[i].variable ==
+                arrays[i].kind + arrays[i].variable);
+          CHECK(copy.arrays[i].shape == arrays[i].shape);
+          CHECK(std::equal(arrays[i].values.begin(), arrays[i].values.end(),
+                           copy.arrays[i].values.begin(), copy.arrays[i].values.end()));
+        }
+      }
+      group.step(batch_of(context, 30), classify);  // the one in the background has its own copy
+      group.background().wait();
+      const Manifest one = read_manifest(folder / "now"), two = read_manifest(folder / "later");
+      REQUIRE(one.files.size() == 2);
+      for (std::size_t f = 0; f < 2; ++f) CHECK(one.files[f].checksum == two.files[f].checksum);
+      CHECK(verify_checkpoint(folder / "later").clocks.update == 1);
+    }
 }

@@ -220,9 +220,10 @@ struct Snapshot {
   Manifest manifest;  // without files
 };
 
-std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunState& run) {
+std::shared_ptr<const Snapshot> take_snapshot(TowerGroupBase& group, const RunState& run,
+                                              bool in_place) {
   const auto out = std::make_shared<Snapshot>();
-  out->copy = group.copy_arrays();
+  out->copy = group.copy_arrays(in_place);
   Manifest& manifest = out->manifest;
   manifest.versions = library_versions();
   manifest.versions["precision"] = name_of(group.context().options().precision);
@@ -274,14 +275,14 @@ Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
 void Checkpoint::save(const RunState& run) {
   group_.background().wait();  // it may be replacing this very folder
   refuse_foreign(path_);
-  write_snapshot(path_, take_snapshot(group_, run), files_);
+  write_snapshot(path_, take_snapshot(group_, run, true), files_);
 }
 
 void Checkpoint::save_async(const RunState& run, std::function<void()> then) {
   group_.background().wait();  // it may be replacing this very folder
   refuse_foreign(path_);
   group_.background().start([path = path_, then = std::move(then), &files = files_,
-                             snapshot = take_snapshot(group_, run)] {
+                             snapshot = take_snapshot(group_, run, false)] {
     write_snapshot(path, snapshot, files);
     if (then) then();
   });

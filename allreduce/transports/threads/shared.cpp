@@ -192,6 +192,13 @@ class SharedMover : public Mover {
     const Tensor& from = array(what, k);
     if (rank_ == 0) device_.main().fetch(whole, from.raw(), from.bytes());
   }
+  const float* readable(FlatArray what, int k) override {
+    const Tensor& from = array(what, k);
+    if (!device_.host_memory()) return nullptr;
+    device_.main().synchronize();
+    device_.main().host_access(Touches().reads(from.raw(), from.bytes()));
+    return from.data<float>();
+  }
   void write(FlatArray what, int k, const float* whole) override {
     const Tensor& to = array(what, k);
     if (rank_ != 0) return;
