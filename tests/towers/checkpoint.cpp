@@ -310,7 +310,8 @@ TEST_CASE("a save in place, one in the background and the arrays one by one agre
       const std::vector<GroupArray> arrays = group.arrays();
       for (const bool in_place : {false, true}) {
         const GroupCopy copy = group.copy_arrays(in_place);
-        CHECK(copy.flat.size() == (in_place && v == Variables::shared ? 0 : 4));
+        const bool shared = v == Variables::shared && context.device(0).host_memory();
+        CHECK(copy.flat.size() == (in_place && shared ? 0 : 4));
         REQUIRE(copy.arrays.size() == arrays.size());
         for (std::size_t i = 0; i < arrays.size(); ++i) {
           CHECK(copy.arrays[i].kind + copy.arrays[i].variable ==
