@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cctype>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "belfry/core/config_value_internal.h"
+#include "belfry/core/error.h"
 
 namespace belfry {
 
@@ -78,6 +81,34 @@ std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&
   const std::string text = toml_text(std::to_string(*number));
   if (std::is_same_v<T, std::string>) return "write it as a string: " + key + " = " + text;
   return std::is_same_v<T, std::vector<std::string>> ? "write it as a string: " + text : "";
+}
+
+inline bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// That a list has no such item; its size where it is known.
+inline ErrorText no_index(const std::string& list, const std::string& item,
+                          std::optional<std::size_t> size) {
+  ErrorText out{.what = "key '" + join_key(list, item) + "'",
+                .found = (is_number(item) ? "item " : "'") + item + (is_number(item) ? "" : "'"),
+                .expected = "the number of an item of the list '" + list + "'"};
+  if (size)
+    out.expected += ", which has " + std::to_string(*size) + (*size == 1 ? " item" : " items");
+  out.expected += ", counted from 0";
+  return out;
+}
+
+// Where `word` stands in a text by itself; npos where it does not.
+inline std::size_t find_word(const std::string& text, const std::string& word) {
+  const auto part = [&text](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  std::size_t at = text.find(word);
+  while (at != text.npos && ((at > 0 && part(at - 1)) || part(at + word.size())))
+    at = text.find(word, at + 1);
+  return at;
 }
 
 }  // namespace belfry

@@ -60,6 +60,9 @@ struct Document::Impl {
   ConfigPlace place_of(const std::string& table, const std::string& key) const;
   bool add_item(const std::string& name, const ConfigValue& item);
   void take_words(const std::string& list);
+  void refuse_items_beyond(const std::string& list, std::size_t size);
+  ConfigPlace place_of_rule(const std::string& table, const Schema& schema,
+                            const std::string& fault) const;
   void expect_table(const std::string& table);
   void forget(const std::string& path);
   void add_fault(ErrorText fault);
@@ -124,7 +127,43 @@ void Document::Impl::take_words(const std::string& list) {
   const std::map<std::string, ConfigValue> keys = std::move(found->second.keys);
   tables.erase(found);
   for (const auto& [key, value] : keys)
-    if (add_item(join_key(list, key), value)) replaced.insert(join_key(list, key));
+    if (!is_number(key))
+      add_fault(at_place(value.place, no_index(list, key, std::nullopt)));
+    else if (add_item(join_key(list, key), value))
+      replaced.insert(join_key(list, key));
+}
+
+// Tables "list.7" and "list.x" of a list of fewer items become faults, once each.
+void Document::Impl::refuse_items_beyond(const std::string& list, std::size_t size) {
+  std::map<std::string, ConfigPlace> beyond;
+  for (const auto& [name, table] : tables) {
+    if (!name.starts_with(list + ".")) continue;
+    const std::string item =
+        name.substr(list.size() + 1, name.find('.', list.size() + 1) - list.size() - 1);
+    bool inside = false;
+    for (std::size_t i = 0; i < size && !inside; ++i) inside = item == std::to_string(i);
+    if (!inside) beyond.emplace(item, table.place);
+  }
+  for (const auto& [item, place] : beyond) {
+    add_fault(at_place(place, no_index(list, item, size)));
+    forget(join_key(list, item));
+  }
+}
+
+// Of a rule's fault: the place of the first key it names among those that are given, else the
+// table's.
+ConfigPlace Document::Impl::place_of_rule(const std::string& table, const Schema& schema,
+                                          const std::string& fault) const {
+  std::size_t first = fault.npos;
+  ConfigPlace out = place_of_table(table);
+  for (const Key& key : schema.keys()) {
+    const ConfigValue* const value = find(table, key.name);
+    const std::size_t at = value == nullptr ? fault.npos : find_word(fault, key.name);
+    if (at >= first) continue;
+    first = at;
+    out = value->place;
+  }
+  return out;
 }
 
 // A value where a table belongs is a fault, and no key.
@@ -193,7 +232,8 @@ std::optional<BoundKey> Document::Impl::fill(const std::string& table, const Key
 std::vector<std::string> Document::Impl::known_keys(const std::string& table) const {
   std::vector<std::string> out;
   if (const auto b = bound.find(table); b != bound.end())
-    for (const BoundKey& key : b->second) out.push_back(key.name);
+    for (const BoundKey& key : b->second)
+      if (std::find(out.begin(), out.end(), key.name) == out.end()) out.push_back(key.name);
   if (const auto p = peeked.find(table); p != peeked.end())
     for (const auto& [name, value] : p->second)
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
@@ -397,6 +437,7 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
         if (impl_->add_item(name(), item)) out.push_back(name());
         ++number;
       }
+      impl_->refuse_items_beyond(join_key(table, key), number);
     } else {
       impl_->add_fault(at_place(list.place, {.what = "key " + bare(join_key(table, key)),
                                              .found = found_text(list),
@@ -405,6 +446,7 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
     return out;
   }
   for (; impl_->tables.contains(name()); ++number) out.push_back(name());
+  impl_->refuse_items_beyond(join_key(table, key), number);
   return out;
 }
 
@@ -423,7 +465,7 @@ void Document::bind(const std::string& table, const Schema& schema) {
   if (impl_->faults.size() > before) return;  // rules expect values that are in range
   for (const auto& check : schema.checks())
     if (const std::string wrong = check(); !wrong.empty())
-      impl_->add_fault(at_place(impl_->place_of_table(table),
+      impl_->add_fault(at_place(impl_->place_of_rule(table, schema, wrong),
                                 {.what = table.empty() ? wrong : "[" + table + "]: " + wrong}));
 }
 

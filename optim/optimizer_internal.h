@@ -24,4 +24,11 @@ void declare_warmup(Schema& schema, LearningRate& lr);
 // a guessed one would spoil the run without a word.
 std::string positive_period_fault(const std::string& key, const std::string& period);
 
+// "" unless the length `over` of a fall ends before the warm-up in front of it does, as far as the
+// clock can tell: the base rate would never be reached.
+std::string fall_fault(const std::string& over, const Period& warmup, const Clock& clock);
+
+// Whether the first length ends before the other; false where the clock cannot tell.
+bool shorter(const Period& length, const Period& other, const Clock& clock);
+
 }  // namespace belfry

@@ -42,6 +42,20 @@ std::string positive_period_fault(const std::string& key, const std::string& per
   return "'" + key + "': found '" + period + "', expected a length above zero";
 }
 
+bool shorter(const Period& length, const Period& other, const Clock& clock) {
+  if (length.unit == other.unit) return length.value < other.value;
+  const auto updates = [&clock](const Period& p) {
+    return p.to_updates(clock.rows_per_epoch, clock.batch);
+  };
+  return clock.rows_per_epoch > 0 && updates(length) < updates(other);
+}
+
+std::string fall_fault(const std::string& over, const Period& warmup, const Clock& clock) {
+  if (over.empty() || !shorter(Period::parse(over, "over"), warmup, clock)) return "";
+  return "over = \"" + over + "\" ends before the warm-up of \"" + to_string(warmup) +
+         "\" that it includes";
+}
+
 LearningRate make_rate(double base, std::shared_ptr<Schedule> schedule) {
   Schema schema;
   schedule->declare(schema);

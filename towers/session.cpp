@@ -140,16 +140,16 @@ void TrainSession::check_strict() const {
 
 // [data], then what is measured against it, then the loader.
 void TrainSession::open_all(const DataRecord& saved, bool predict) {
-  const Optimizer& o = config_.optimizer;
-  if (saved.rows > 0) {
+  if (recorded_ = saved.rows > 0; recorded_) {
     data_ = recorded_data(saved);
     config_.loader.augment = {};
     context_->log("data: {}", data_->describe());
     check_fields(*data_, "data", config_.model_name, config_.model->input(), "");
+    check_recorded(saved);
   } else {
     data_ = open(config_.data, "data");
   }
-  if (config_.validation && saved.rows == 0) validation_ = open(*config_.validation, "validation");
+  if (config_.validation && !recorded_) validation_ = open(*config_.validation, "validation");
   if (config_.test && !predict) test_ = open(*config_.test, "test");
   if (predict) predict_ = open(*config_.predict, "predict");
   if (regression() && config_.label_smoothing > 0)
@@ -157,15 +157,80 @@ void TrainSession::open_all(const DataRecord& saved, bool predict) {
         "", "label_smoothing",
         {.what = "label_smoothing is for classes", .found = data_->describe()}));
   LoaderOptions options = config_.loader;
-  if (saved.rows > 0) options.drop_last = false;
+  if (recorded_) options.drop_last = false;
   loader_ = std::make_unique<Loader>(*context_, data_, options);
-  const Clock clock{loader_->rows_per_epoch(), options.batch};
-  if (const std::string fault = o.lr.fault(clock); !fault.empty() && saved.rows == 0)
+  if (recorded_) return;
+  check_scores();
+  check_schedule({loader_->rows_per_epoch(), options.batch});
+}
+
+// That the config's [data] is such as the checkpoint's, as far as its keys say. Else what is read
+// beside it would be blamed.
+void TrainSession::check_recorded(const DataRecord& saved) const {
+  Schema keys;
+  config_.data.factory->declare(keys);
+  const auto refuse = [&](const std::string& key, bool here, const std::string& expected) {
+    throw CheckpointError(config_.document->placed(
+        "data", key,
+        {.what = "the checkpoint was trained on other data than this config's [data]",
+         .found = data_->describe(),
+         .expected = expected + (here ? ": it has `" : ": it has no `") + key + "`",
+         .fix = "name a checkpoint of this config by --checkpoint, or use the config that it was "
+                "trained with"}));
+  };
+  const bool standardized =
+      std::any_of(saved.figures.begin(), saved.figures.end(),
+                  [](const auto& figure) { return figure.first.starts_with("standardize."); });
+  for (const Key& key : keys.keys()) {
+    const auto* const* list = std::get_if<std::vector<std::string>*>(&key.target);
+    const auto* const* flag = std::get_if<bool*>(&key.target);
+    if (list == nullptr && flag == nullptr) continue;
+    const bool here = list != nullptr ? !(*list)->empty() : **flag;
+    if (key.name == "targets" && here != regression())
+      refuse("targets", here, here ? "numbers to be predicted" : "labels");
+    if (key.name == "standardize" && here != standardized)
+      refuse("standardize", here, here ? "standardized rows" : "rows as they are");
+  }
+}
+
+// [checkpoint] and [early_stop] choose by a figure that the reports will have, and the better way.
+void TrainSession::check_scores() const {
+  const std::string own = regression() ? "mae" : "accuracy";
+  for (const auto& [table, score] : config_.scores) {
+    const auto refuse = [&, t = table](const std::string& key, const ErrorText& text) {
+      throw ConfigError(config_.document->placed(t, key, text));
+    };
+    if (score.metric != "auto" && score.metric != "loss" && score.metric != own)
+      refuse("metric", {.what = "the validation reports will have no such figure as " + table +
+                                ".metric names",
+                        .found = "'" + score.metric + "'",
+                        .expected = "'loss' or '" + own + "': [data] has " +
+                                    (regression() ? "numbers to be predicted" : "labels")});
+    const std::string figure = score.metric != "auto" ? score.metric : regression() ? "loss" : own;
+    const std::string better = figure == "accuracy" ? "max" : "min";
+    if (score.mode != "auto" && score.mode != better)
+      refuse("mode", {.what = table + ".mode takes the worst for the best",
+                      .found = "'" + score.mode + "' of '" + figure + "'",
+                      .expected = "'" + better + "' or 'auto'"});
+  }
+}
+
+// Whether schedule and warm-up fit each other and the run.
+void TrainSession::check_schedule(const Clock& clock) const {
+  const LearningRate& lr = config_.optimizer.lr;
+  if (const std::string fault = lr.fault(clock); !fault.empty())
     throw ConfigError(config_.document->placed("schedule", "warmup", {.what = fault}));
-  const std::int64_t updates = loader_->batches_per_epoch() * options.epochs;
-  if (!o.lr.schedule || updates == 0 || saved.rows > 0) return;
-  if (const std::string fault = o.lr.schedule->run_fault(updates, clock); !fault.empty())
+  const std::int64_t updates = loader_->batches_per_epoch() * loader_->options().epochs;
+  if (updates == 0) return;
+  const std::string fault = lr.schedule ? lr.schedule->run_fault(updates, clock) : "";
+  if (!fault.empty())
     throw ConfigError(config_.document->placed("schedule", "stable", {.what = fault}));
+  const Period warmup = Period::parse(lr.warmup, "warmup");
+  const std::int64_t rise = warmup.to_updates(clock.rows_per_epoch, clock.batch);
+  if (rise >= updates)
+    context_->logger().warn(
+        "schedule.warmup takes {}, and the run ends with update {}: it never has the base rate",
+        count_text(rise, "update"), updates);
 }
 
 bool TrainSession::regression() const { return has_targets(*data_); }
@@ -203,6 +268,12 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
   plan_ = plan_memory(*module, config_.optimizer, context_->towers(),
                       possible_variables(*context_, variables));
   config_.at_place("model", [&] { require_memory(plan_, *context_, smaller()); });
+  config_.at_place("model", [&] {
+    if (plan_.variables.empty())
+      throw ConfigError(ErrorText{.what = "model '" + config_.model_name + "' has nothing to train",
+                                  .found = "no variables",
+                                  .expected = "at least one, such as a linear layer's weight"});
+  });
   config_.at_place("optimizer", [&] { check_patterns(); });
 }
 
@@ -221,9 +292,10 @@ void TrainSession::check_patterns() const {
   for (const auto& [pattern, factor] : o.multipliers) known("multipliers", pattern);
   if (std::all_of(variables.begin(), variables.end(),
                   [&](const auto& v) { return o.frozen_variable(v.first); }))
-    throw ConfigError(ErrorText{.what = "optimizer.freeze leaves nothing to train",
-                                .found = "all variables of model '" + config_.model_name + "'",
-                                .expected = "at least one that is trained"});
+    throw KeyError("freeze",
+                   ErrorText{.what = "optimizer.freeze leaves nothing to train",
+                             .found = "all variables of model '" + config_.model_name + "'",
+                             .expected = "at least one that is trained"});
 }
 
 // What batch norm would refuse at the end of the first epoch.
@@ -279,11 +351,14 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
 void TrainSession::check_extra(const Dataset& extra, const std::string& table) const {
   const auto refuse = [&](const std::string& what, const std::string& found,
                           const std::string& expected, const std::string& fix) {
-    throw DataError(config_.document->placed(table, "name",
-                                             {.what = "[" + table + "] has " + what + " [data]",
-                                              .found = found,
-                                              .expected = expected,
-                                              .fix = fix}));
+    const std::string than = recorded_ ? " the data of the checkpoint" : " [data]";
+    const std::string other = recorded_ ? " or name a checkpoint of such rows by --checkpoint" : "";
+    throw DataError(config_.document->placed(
+        table, "name",
+        {.what = "[" + table + "] has " + what + than,
+         .found = found,
+         .expected = expected,
+         .fix = fix + (fix.empty() && recorded_ ? other.substr(4) : other)}));
   };
   if (extra.class_names() != data_->class_names())
     refuse("other classes than", listed(extra.class_names()), listed(data_->class_names()),

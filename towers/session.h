@@ -43,6 +43,10 @@ class TrainSession {
   std::shared_ptr<const Dataset> predict_data() const { return predict_; }
   // Whether rows have numbers to be predicted, field "target", in place of class labels.
   bool regression() const;
+  // Opens [predict] and throws what is wrong with it; nothing where the config has none.
+  void try_predict() {
+    if (config_.predict) open(*config_.predict, "predict");
+  }
 
  private:
   std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
@@ -54,10 +58,14 @@ class TrainSession {
   void plan(const Shape& row, std::int64_t classes, Variables variables);
   void check_passes(const Shape& row, std::int64_t classes) const;
   void check_patterns() const;
+  void check_recorded(const DataRecord& saved) const;
+  void check_scores() const;
+  void check_schedule(const Clock& clock) const;
   void check_strict() const;
   std::string smaller() const;
 
   TrainConfig config_;
+  bool recorded_ = false;  // data_ is what a checkpoint knows of [data]
   std::unique_ptr<Context> context_;
   std::shared_ptr<const Dataset> data_, test_, validation_, predict_;
   std::unique_ptr<Loader> loader_;

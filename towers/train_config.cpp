@@ -56,7 +56,7 @@ void bind_top(Document& document, const Registry& registry, TrainConfig& c) {
   Schema top;
   top.key("towers", c.towers,
           {.help = "\"cpu:N\": N towers on this machine's cores; \"cuda:all\", \"cuda:0,1\": "
-                   "GPUs; \"cuda:0x4\": 4 towers on GPU 0"})
+                   "GPUs; \"cuda:0x4\": 4 towers on GPU 0; \"cuda:0x2,1x2\": 2 on each of two"})
       .key("threads_per_tower", c.threads_per_tower,
            {.min = 0, .max = 1024, .help = "0: cores / towers"})
       .key("precision", c.precision,
@@ -206,6 +206,18 @@ void collect_files(const Schema& keys, DataSource& source) {
   }
 }
 
+// A column that a list of columns names twice.
+void refuse_repeats(Document& document, const std::string& table, const Schema& keys) {
+  for (const Key& key : keys.keys()) {
+    const auto* const* list = std::get_if<std::vector<std::string>*>(&key.target);
+    if (list == nullptr || !key.options.index || !document.has_key(table, key.name)) continue;
+    std::vector<std::string> sorted = **list;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) document.fault(table, key.name, "it names '" + *twice + "' twice");
+  }
+}
+
 // Reads `table` but for the keys `without`.
 void bind_source(Document& document, const std::string& table, DataSource& source,
                  const std::vector<std::string>& without = {}) {
@@ -213,6 +225,7 @@ void bind_source(Document& document, const std::string& table, DataSource& sourc
   source.factory->declare(keys);
   document.bind(table, without.empty() ? keys : only(keys, without, false));
   collect_files(keys, source);
+  refuse_repeats(document, table, keys);
   const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(),
                                     [](const Key& k) { return k.name == "ignore"; });
   if (!labelled) return;
@@ -255,7 +268,7 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
 }
 
 // Faults that hooks would find only at the start of the run, when the data has been read.
-void check_hooks(Document& document) {
+void check_hooks(Document& document, TrainConfig& c) {
   for (const std::string table : {"checkpoint", "validation"}) {
     if (!document.has_table(table)) continue;
     std::string every = "1e";
@@ -267,9 +280,10 @@ void check_hooks(Document& document) {
   }
   for (const std::string table : {"checkpoint", "early_stop"}) {
     if (!document.has_table(table)) continue;
-    std::string metric = "auto";
+    TrainConfig::Score& score = c.scores[table];
     Schema keys;
-    keys.key("metric", metric, {.choices = {"auto", "accuracy", "loss", "mae"}});
+    keys.key("metric", score.metric, {.choices = {"auto", "accuracy", "loss", "mae"}});
+    keys.key("mode", score.mode, {.choices = {"auto", "min", "max"}});
     document.bind(table, keys);
   }
   if (!document.has_table("early_stop")) return;
@@ -294,7 +308,7 @@ void bind_hooks(Document& document, const Registry& registry, TrainConfig& c) {
   checkpoint.key("fallback", c.fallback,
                  {.help = "resume from an older checkpoint when the newest is damaged"});
   document.bind("checkpoint", checkpoint);
-  check_hooks(document);
+  check_hooks(document, c);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,12 @@ struct TrainConfig {
   std::optional<DataSource> test, validation, predict;
   Optimizer optimizer;
   std::vector<std::shared_ptr<Hook>> hooks;
+  // Of the tables [checkpoint] and [early_stop]: a figure of the validation set, and whether more
+  // of it is better. Which figures there are, the data says.
+  struct Score {
+    std::string metric = "auto", mode = "auto";
+  };
+  std::map<std::string, Score> scores;
   bool fallback = false;  // resume from an undamaged older checkpoint
   std::string base;       // the config file's folder: data paths are relative to it
   std::string effective;  // the whole config with all defaults, as TOML

@@ -48,13 +48,17 @@ void print_shards(CliContext& context, TrainSession& session) {
 struct CheckArguments {
   ConfigArguments config;
   std::string resume;
-  bool resuming = false;
+  bool resuming = false, partial = false;
 };
 
 // The checkpoint that a run would go on from, "" for none; what a fresh run would refuse.
 std::string resumed_from(CliContext& context, const CheckArguments& arguments,
                          const TrainConfig& config) {
   std::string path;
+  if (arguments.partial && !arguments.resuming)
+    throw ConfigError(ErrorText{.what = "--partial needs --resume",
+                                .found = "a fresh run",
+                                .fix = "add --resume or --resume PATH"});
   if (arguments.resuming && config.output.empty())
     throw ConfigError(ErrorText{.what = "--resume needs an output folder to go on in",
                                 .found = "output = \"\"",
@@ -63,12 +67,16 @@ std::string resumed_from(CliContext& context, const CheckArguments& arguments,
     path = arguments.resume.empty()
                ? newest_checkpoint(config.output, config.fallback, context.log)
                : find_checkpoint(arguments.resume, config.fallback, context.log);
+  if (arguments.resuming && path.empty())
+    context.log.warn("no checkpoint in '{}': training starts from the beginning", config.output);
   refuse_other_run(config.output, path);
   return path;
 }
 
-void print_resume(CliContext& context, TrainSession& session, const std::string& path) {
-  const Manifest saved = read_manifest(path);
+// Loads it, as the run would: whatever does not fit is thrown.
+void print_resume(CliContext& context, TrainSession& session, const std::string& path,
+                  bool partial) {
+  const Manifest saved = Checkpoint(path, session.group()).load({.partial = partial});
   for (const std::string& change : data_changes(saved.run.data, record_of(session.data())))
     context.log.warn("the data set is not that of the checkpoint: {}", change);
   const Loader& loader = session.loader();
@@ -87,12 +95,21 @@ void print_recorded(TrainSession& session) {
   for (int update = 0; update < 2; ++update) session.group().step(batch, loss);
 }
 
+// Its rows may come after training, so that what is wrong with them is no fault of the run.
+void warn_predict(CliContext& context, TrainSession& session) {
+  try {
+    session.try_predict();
+  } catch (const Error& error) {
+    context.log.warn("belfry predict would refuse [predict]: {}", error.what());
+  }
+}
+
 int check(CliContext& context, const CheckArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   require_output_folder(config.output);
   const std::string resumed = resumed_from(context, arguments, config);
   const bool capture = config.capture;
-  TrainSession session(std::move(config), context.log, {.plan_only = !capture});
+  TrainSession session(std::move(config), context.log, {.plan_only = !capture && resumed.empty()});
   const MemoryPlan& plan = session.plan();
   context.print("{}\n", session.context().describe());
   for (const auto& [name, shape] : plan.variables)
@@ -101,7 +118,8 @@ int check(CliContext& context, const CheckArguments& arguments) {
   print_memory(context, plan, session.context());
   print_shards(context, session);
   if (capture) print_recorded(session);
-  if (!resumed.empty()) print_resume(context, session, resumed);
+  if (!resumed.empty()) print_resume(context, session, resumed, arguments.partial);
+  warn_predict(context, session);
   context.print("{}: ok\n", arguments.config.path);
   return kExitOk;
 }
@@ -120,6 +138,8 @@ void add_check(CLI::App& app, CliContext& context, int& code) {
                        "fault")
           ->expected(0, 1)
           ->type_name("[PATH]");
+  command->add_flag("--partial", arguments->partial,
+                    "with --resume: as train --resume --partial would go on");
   command->callback([&context, &code, arguments, resume] {
     arguments->resuming = resume->count() > 0;
     code = check(context, *arguments);

@@ -45,6 +45,9 @@ struct ConfigArguments {
 
 // Throws CheckpointError "PATH does not exist".
 void require_path(const std::string& path);
+// The same for what a command takes its checkpoint from; of the config's output folder it says that
+// it is that, also where it holds none.
+void require_checkpoint(const std::string& path, bool output_folder);
 
 // Each adds its subcommand; what the callback returns through `code` is the exit code.
 using AddCommand = void (*)(CLI::App& app, CliContext& context, int& code);

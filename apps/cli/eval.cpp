@@ -83,7 +83,7 @@ int eval(CliContext& outer, const EvalArguments& arguments) {
     throw ConfigError(ErrorText{.what = "nothing to evaluate",
                                 .found = "no output folder in the config",
                                 .fix = "give --checkpoint PATH"});
-  require_path(where);
+  require_checkpoint(where, arguments.checkpoint.empty());
   if (arguments.sample.wanted())
     return sample(outer, std::move(config), where, arguments.ema, arguments.sample);
   const bool fallback = config.fallback;

@@ -79,6 +79,20 @@ void require_path(const std::string& path) {
     throw CheckpointError(ErrorText{.what = path + " does not exist"});
 }
 
+void require_checkpoint(const std::string& path, bool output_folder) {
+  if (!output_folder) return require_path(path);
+  std::error_code code;
+  const bool there = std::filesystem::exists(path, code);
+  if (there && (!found_checkpoints(path).empty() ||
+                std::filesystem::exists(std::filesystem::path(path) / "manifest.json", code)))
+    return;
+  throw CheckpointError(
+      ErrorText{.what = path + (there ? " holds no checkpoint" : " does not exist") +
+                        ": it is the config's output folder, where the checkpoint "
+                        "is looked for",
+                .fix = "train first, or give --checkpoint PATH"});
+}
+
 void add_inspect(CLI::App& app, CliContext& context, int& code) {
   CLI::App* const command =
       app.add_subcommand("inspect", "show a checkpoint or a safetensors file");

@@ -92,6 +92,15 @@ OutputFile::OutputFile(const std::string& flag, std::string path,
     refuse("a file that the run in " + folder + " writes", "name another file");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse(folder + ": " + std::strerror(errno), "name a file in a folder you may write to");
+  // Rights are not all: /proc and the like take no new files.
+  const std::string probe =
+      (fs::path(folder) / (".belfry-check-" + std::to_string(::getpid()))).string();
+  const int fd = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0 && errno != EEXIST)
+    refuse("no new file in " + folder + ": " + std::strerror(errno), "name a file elsewhere");
+  if (fd < 0) return;
+  ::close(fd);
+  ::unlink(probe.c_str());
 }
 
 void require_output_folder(const std::string& folder) {

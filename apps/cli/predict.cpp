@@ -63,7 +63,7 @@ int predict(CliContext& outer, const PredictArguments& arguments) {
     throw ConfigError(ErrorText{.what = "nothing to predict with",
                                 .found = "no output folder in the config",
                                 .fix = "give --checkpoint PATH"});
-  require_path(where);
+  require_checkpoint(where, arguments.checkpoint.empty());
   const std::string path = find_checkpoint(where, config.fallback, context.log);
   TrainSession session(std::move(config), context.log,
                        {.saved = read_manifest(path).run.data, .predict = true});

@@ -22,6 +22,9 @@ class PolynomialSchedule : public Schedule {
     schema.key("end", end, {.min = 0, .max = 1, .help = "end, as a fraction of the base rate"});
     schema.rule([this] { return positive_period_fault("over", over); });
   }
+  std::string warmup_fault(const Period& warmup, const Clock& clock) const override {
+    return fall_fault(over, warmup, clock);
+  }
   double factor(std::int64_t k, const Clock& clock) const override {
     const Period period = Period::parse(over, "over");
     const std::int64_t updates = period.to_updates(clock.rows_per_epoch, clock.batch);

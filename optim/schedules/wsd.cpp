@@ -26,24 +26,24 @@ class WsdSchedule : public Schedule {
   }
   std::string warmup_fault(const Period& warmup, const Clock& clock) const override {
     if (stable.empty()) return "";  // another fault
-    const Period kept = Period::parse(stable, "stable");
-    const auto updates = [&](const Period& p) {
-      return p.to_updates(clock.rows_per_epoch, clock.batch);
-    };
-    const bool shorter = kept.unit == warmup.unit
-                             ? kept.value < warmup.value
-                             : clock.rows_per_epoch > 0 && updates(kept) < updates(warmup);
-    return shorter ? "stable = \"" + stable + "\" ends before the warm-up of \"" +
-                         to_string(warmup) + "\" that it includes"
-                   : "";
+    return shorter(Period::parse(stable, "stable"), warmup, clock)
+               ? "stable = \"" + stable + "\" ends before the warm-up of \"" + to_string(warmup) +
+                     "\" that it includes"
+               : "";
   }
   std::string run_fault(std::int64_t updates, const Clock& clock) const override {
-    const std::int64_t from =
-        Period::parse(stable, "stable").to_updates(clock.rows_per_epoch, clock.batch);
-    if (from < updates) return "";
-    return "the fall begins at update " + std::to_string(from) + " (stable = \"" + stable +
-           "\"), and the run ends with update " + std::to_string(updates) +
-           ": make stable shorter or the run longer";
+    const auto length = [&clock](const std::string& text, const char* key) {
+      return Period::parse(text, key).to_updates(clock.rows_per_epoch, clock.batch);
+    };
+    const std::int64_t from = length(stable, "stable"), fall = length(decay, "decay");
+    const std::string last = ", and the run ends with update " + std::to_string(updates);
+    if (from >= updates)
+      return "the fall begins at update " + std::to_string(from) + " (stable = \"" + stable +
+             "\")" + last + ": make stable shorter or the run longer";
+    if (fall <= updates - from) return "";
+    return "the fall takes " + std::to_string(fall) + " updates from update " +
+           std::to_string(from) + " on (stable = \"" + stable + "\", decay = \"" + decay + "\")" +
+           last + ": make stable or decay shorter or the run longer";
   }
   double factor(std::int64_t k, const Clock& clock) const override {
     const auto updates = [&](const std::string& text, const char* key) {

@@ -243,7 +243,8 @@ TEST_CASE("wsd: a fall that begins after the end of the run") {
              Contains("run.toml:19:1: the fall begins at update 12 (stable = \"3e\"), and the run "
                       "ends with update 12: make stable shorter or the run longer"));
   CHECK_THAT(with("\"200u\"", 2), Contains("begins at update 200"));
-  CHECK(with("11", 0).empty());
+  CHECK_THAT(with("11", 2), Contains("the fall takes 2 updates from update 11 on"));
+  CHECK(with("10", 0).empty());
 }
 
 TEST_CASE("strict: more towers than virtual shards have the place of the key") {

@@ -205,6 +205,14 @@ void refuse_other_run(const std::string& output, const std::string& resumed) {
   std::error_code status;
   const fs::path from = fs::canonical(resumed, status);
   if (!resumed.empty() && !status && fs::equivalent(from.parent_path(), output, status)) return;
+  if (!resumed.empty())
+    throw ConfigError(ErrorText{
+        .what = "the output folder already holds a run, and --resume names a checkpoint of another",
+        .found = "checkpoints in '" + output + "' beside --resume from '" + resumed + "'",
+        .fix =
+            "set output = \"" + fs::path(resumed).parent_path().string() +
+            "\" to go on there, or a new folder; or give --resume alone to continue the run in '" +
+            output + "'"});
   throw ConfigError(ErrorText{.what = "the output folder already holds a run",
                               .found = "checkpoints in '" + output + "'",
                               .fix = "continue it with --resume, or use another folder"});
