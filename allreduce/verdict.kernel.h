@@ -15,7 +15,7 @@ struct Verdict {
   float raw = 0;    // T = |mean|^2 before l2, multipliers, clipping
   float units = 0;  // L = sum_u (W_u / W) |g_u|^2
   float theta = 0;  // the l2 term of the reported loss
-  float bad = 0;    // non-finite elements
+  float bad = 0;    // non-finite elements, and 1 for a loss that is not finite
   float ok = 1;     // 0: nobody may change anything
 };
 
@@ -32,6 +32,7 @@ struct ReachVerdict {
   BELFRY_HD void operator()(Team& team, std::size_t) const {
     Verdict v;
     if (stats != nullptr) add_up(team, v);
+    if (guard && !(totals->loss - totals->loss == 0)) v.bad += 1;
     v.ok = totals->weight > 0 && !(totals->faults > 0) && !(guard && v.bad > 0) ? 1.f : 0.f;
     team.each(1, [&](std::size_t) { *verdict = v; });
   }

@@ -279,10 +279,13 @@ void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
   }
   const bool several = where.find(',') != std::string::npos;
   throw NumericError(ErrorText{
-      .what = where.empty() ? "the averaged gradient is not finite, though each tower's is"
+      .what = where.empty() ? (loss ? "the loss is not finite, though its gradient is"
+                                    : "the averaged gradient is not finite, though each tower's is")
                             : "non-finite gradient on tower" + std::string(several ? "s " : " ") +
                                   where + ", first in variable " + variable,
-      .found = loss ? "a loss that is not finite" : "a finite loss",
+      .found = !loss           ? "a finite loss"
+               : where.empty() ? ""
+                               : "a loss that is not finite",
       .fix = "nothing was changed; lower the learning rate or look at these rows",
       .rank = 0,
       .update = in.update});

@@ -117,12 +117,15 @@ void add_eval(CLI::App& app, CliContext& context, int& code) {
   arguments->config.declare(*command);
   command->add_option("--checkpoint", arguments->checkpoint,
                       "a checkpoint or a folder of them; default: the output folder");
-  command->add_option(
-      "--predictions", arguments->predictions,
-      "CSV file of row, label, prediction, probability (of numbers: row, target, prediction); "
-      "-: stdout");
-  command->add_option("--confusion", arguments->confusion,
-                      "CSV file of how often each label was given each class; -: stdout");
+  command
+      ->add_option("--predictions", arguments->predictions,
+                   "CSV file of row, label, prediction, probability (of numbers: row, target, "
+                   "prediction; of several a row: row, output, ...); -: stdout")
+      ->check(file_name_fault);
+  command
+      ->add_option("--confusion", arguments->confusion,
+                   "CSV file of how often each label was given each class; -: stdout")
+      ->check(file_name_fault);
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
   arguments->sample.declare(*command);
   command->callback([&context, &code, arguments] { code = eval(context, *arguments); });

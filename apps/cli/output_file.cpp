@@ -43,7 +43,21 @@ void write_direct(const std::string& path, std::string_view text) {
         ErrorText{.what = "cannot write", .found = std::strerror(failure), .file = path});
 }
 
+// Whether a run writes this file there itself.
+bool written_by_runs(const fs::path& file, const fs::path& folder) {
+  if (file.filename() == "manifest.json") return true;
+  std::error_code code;
+  if (file.extension() != ".jsonl" || !fs::exists(file, code)) return false;
+  for (const auto& entry : fs::directory_iterator(folder, code))
+    if (fs::exists(entry.path() / "manifest.json", code)) return true;
+  return false;
+}
+
 }  // namespace
+
+std::string file_name_fault(const std::string& text) {
+  return text.empty() ? "needs the name of a file, or - for stdout" : "";
+}
 
 OutputFile::OutputFile(const std::string& flag, std::string path,
                        const std::vector<std::string>& inputs)
@@ -74,6 +88,8 @@ OutputFile::OutputFile(const std::string& flag, std::string path,
   if (!fs::is_directory(folder, code)) refuse("no folder " + folder, "make it first");
   if (fs::exists(fs::path(folder) / "manifest.json", code))
     refuse(folder + " is a checkpoint", "name a file elsewhere");
+  if (written_by_runs(target_, folder))
+    refuse("a file that the run in " + folder + " writes", "name another file");
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse(folder + ": " + std::strerror(errno), "name a file in a folder you may write to");
   // Rights are not all: /proc and the like take no new files.

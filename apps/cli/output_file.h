@@ -27,6 +27,9 @@ class OutputFile {
   bool direct_ = false;
 };
 
+// What is wrong with the text of a flag that names such a file; "" when nothing is.
+std::string file_name_fault(const std::string& text);
+
 // Throws CheckpointError unless `folder` can be written to, or made, by trying it: what is made for
 // that is removed again. "" is fine.
 void require_output_folder(const std::string& folder);

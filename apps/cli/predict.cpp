@@ -87,8 +87,10 @@ void add_predict(CLI::App& app, CliContext& context, int& code) {
                       "a checkpoint or a folder of them; default: the output folder");
   command
       ->add_option("--to", arguments->to,
-                   "CSV file of row, prediction and, of classes, probability; default -: stdout")
-      ->type_name("FILE");
+                   "CSV file of row, output where a row has several, prediction and, of classes, "
+                   "probability; default -: stdout")
+      ->type_name("FILE")
+      ->check(file_name_fault);
   command->add_flag("--ema", arguments->ema, "with the averaged parameters");
   command->callback([&context, &code, arguments] { code = predict(context, *arguments); });
 }

@@ -81,6 +81,10 @@ TEST_CASE("an output file refuses folders, missing folders and the run's own fil
   fs::create_directory(folder / "step_1");
   write_text(folder / "step_1/manifest.json", "{}");
   CHECK_THAT(refusal(folder / "step_1/model.safetensors"), Contains("is a checkpoint"));
+  write_text(folder / "metrics.jsonl", "{}\n");
+  CHECK_THAT(refusal(folder / "metrics.jsonl"), Contains("the run in") && Contains("writes"));
+  CHECK_THAT(refusal(folder / "manifest.json"), Contains("name another file"));
+  CHECK(refusal(folder / "predictions.csv") == "accepted");
   CHECK(read_text(data) == "1,0\n");
   if (::geteuid() == 0) {
     WARN("as root every folder can be written: the case of a read-only one is skipped");
@@ -106,6 +110,9 @@ TEST_CASE("--predictions: - is stdout alone; the config and its data are refused
     CHECK_THAT(result.err, Contains("that the run reads"));
   }
   CHECK(run_cli({"eval", f.path(), "--predictions", f.out()}).code == 2);
+  const CliResult nameless = run_cli({"eval", f.path(), "--predictions", ""});
+  CHECK(nameless.code == 2);
+  CHECK_THAT(nameless.err, Contains("--predictions: needs the name of a file"));
   CHECK(run_cli({"bench", "step", "--json", f.folder / "none/x"}).out.empty());
 }
 

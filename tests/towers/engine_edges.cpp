@@ -202,6 +202,26 @@ TEST_CASE("the guard names only towers that took part") {
   CHECK_THROWS_WITH(towers.step(batch_of(context, 2), poison(0)), Contains("on tower 0,"));
 }
 
+TEST_CASE("a loss that overflows while its gradient does not is refused") {
+  for (const Variables v : {Variables::shared, Variables::replicated}) {
+    Context context(cpu(2));
+    TowerGroupBase towers(context, momentum(), mlp(), {.variables = v});
+    const std::vector<float> before = towers.parameter("head.weight");
+    const auto far = [](Module& m, const Batch& b, Step& s) {
+      Loss loss = classify(m, b, s);
+      if (s.tower == 1) {
+        const Tensor large = scalar(3e38, loss.mean);
+        loss.mean = add(add(loss.mean, large), large);
+      }
+      return loss;
+    };
+    CHECK_THROWS_WITH(towers.step(batch_of(context, 20), far),
+                      Contains("the loss is not finite, though its gradient is; nothing was"));
+    CHECK(towers.parameter("head.weight") == before);
+    CHECK(std::isfinite(towers.step(batch_of(context, 20), classify).loss()));
+  }
+}
+
 TEST_CASE("averaged() and squares() leave skipped variables out") {
   Context context(cpu(2));
   TowerGroupBase towers(context, momentum().with_statistics(Statistics::squares), mlp());

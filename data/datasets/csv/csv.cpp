@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "belfry/core/key_error.h"
 #include "belfry/core/registry.h"
@@ -16,11 +17,29 @@ namespace belfry {
 namespace {
 
 constexpr const char *kMean = "standardize.mean", *kDeviation = "standardize.deviation";
+constexpr const char* kColumn = "column.";  // and its name: its place among the features
 
-// What standardize took from each column.
+// What a model knows of each column: its name, where there is a header, and what standardize took
+// from it.
 struct Columns {
+  std::vector<std::string> names;
   std::vector<double> mean, deviation;
 };
+
+Columns columns_of(const Figures& figures) {
+  Columns out;
+  for (const auto& [key, values] : figures) {
+    if (key == kMean) out.mean = values;
+    if (key == kDeviation) out.deviation = values;
+    if (key.rfind(kColumn, 0) != 0 || values.size() != 1) continue;
+    const auto place = static_cast<std::size_t>(values[0]);
+    if (out.names.size() <= place) out.names.resize(place + 1);
+    out.names[place] = key.substr(std::string(kColumn).size());
+  }
+  // Two columns of one name, or a name that is missing, say nothing.
+  if (std::find(out.names.begin(), out.names.end(), "") != out.names.end()) out.names.clear();
+  return out;
+}
 
 // In-memory rows with a description of their own.
 class CsvDataset final : public Dataset {
@@ -40,8 +59,11 @@ class CsvDataset final : public Dataset {
   std::string describe() const override { return text_; }
   std::string warning() const override { return warning_; }
   Figures figures() const override {
-    if (columns_.mean.empty()) return {};
-    return {{kMean, columns_.mean}, {kDeviation, columns_.deviation}};
+    Figures out;
+    if (!columns_.mean.empty()) out = {{kMean, columns_.mean}, {kDeviation, columns_.deviation}};
+    for (std::size_t c = 0; c < columns_.names.size(); ++c)
+      out[kColumn + columns_.names[c]] = {static_cast<double>(c)};
+    return out;
   }
 
  private:
@@ -50,31 +72,32 @@ class CsvDataset final : public Dataset {
   Columns columns_;
 };
 
-Columns measure(const std::vector<float>& values, std::size_t width) {
-  Columns out{std::vector<double>(width), std::vector<double>(width)};
+Columns measure(const std::vector<double>& values, std::size_t width) {
+  Columns out{{}, std::vector<double>(width), std::vector<double>(width)};
   const double rows = static_cast<double>(values.size()) / static_cast<double>(width);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    out.mean[i % width] += static_cast<double>(values[i]) / rows;
+  for (std::size_t i = 0; i < values.size(); ++i) out.mean[i % width] += values[i] / rows;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double away = static_cast<double>(values[i]) - out.mean[i % width];
+    const double away = values[i] - out.mean[i % width];
     out.deviation[i % width] += away * away / rows;
   }
   for (std::size_t c = 0; c < width; ++c) {
     out.deviation[c] = std::sqrt(out.deviation[c]);
     // A column of one value keeps rounding in its mean: nothing to be scaled up.
-    if (out.deviation[c] <= 1e-6 * std::abs(out.mean[c]) || out.deviation[c] == 0)
+    if (out.deviation[c] <= 1e-12 * std::abs(out.mean[c]) || out.deviation[c] == 0)
       out.deviation[c] = 0;
   }
   return out;
 }
 
-void standardize(std::vector<float>& values, const Columns& columns) {
+std::vector<float> standardized(const std::vector<double>& values, const Columns& columns) {
   const std::size_t width = columns.mean.size();
+  std::vector<float> out;
+  out.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t c = i % width;
-    const double away = static_cast<double>(values[i]) - columns.mean[c];
-    values[i] = columns.deviation[c] == 0 ? 0 : static_cast<float>(away / columns.deviation[c]);
+    const double away = values[i] - columns.mean[i % width], by = columns.deviation[i % width];
+    out.push_back(by == 0 ? 0 : static_cast<float>(away / by));
   }
+  return out;
 }
 
 std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOptions& options,
@@ -93,17 +116,17 @@ class CsvFactory final : public DatasetFactory {
   }
   std::shared_ptr<const Dataset> open_beside(const std::string& base,
                                              const Dataset& train) const override {
-    if (!options_.standardize) return open(base);
-    const Figures known = train.figures();
-    const auto mean = known.find(kMean), deviation = known.find(kDeviation);
-    if (mean == known.end() || deviation == known.end() ||
-        mean->second.size() != deviation->second.size())
-      throw KeyError("standardize",
-                     ErrorText{.what = "standardize = true needs it in [data], too",
-                               .found = "the rows of [data] as they are",
-                               .expected = "columns whose mean and deviation are known",
-                               .fix = "set standardize = true in [data], or leave it out here"});
-    const Columns columns{mean->second, deviation->second};
+    const Columns columns = columns_of(train.figures());
+    const bool known = !columns.mean.empty() && columns.mean.size() == columns.deviation.size();
+    if (options_.standardize != known)
+      throw KeyError(
+          "standardize",
+          ErrorText{.what = known ? "the model's columns were standardized"
+                                  : "standardize = true needs it in [data], too",
+                    .found = known ? "standardize = false" : "the rows of [data] as they are",
+                    .expected = known ? "standardize = true, as in the model's [data]"
+                                      : "columns whose mean and deviation are known",
+                    .fix = "say the same as the [data] that the model was trained on"});
     return open_csv(path_in(base, file_), options_, &columns);
   }
 
@@ -175,6 +198,18 @@ std::shared_ptr<const Dataset> csv(const std::string& path, const CsvOptions& op
 
 namespace {
 
+// Standardized values: by `like`, or by what is measured on them and put into `columns`.
+std::vector<float> brought(const std::vector<double>& values, std::size_t width,
+                           const std::string& path, const Columns* like, Columns& columns) {
+  if (like == nullptr) columns = measure(values, width);
+  if (columns.mean.size() != width)
+    throw DataError(ErrorText{.what = "the file has other columns than [data]",
+                              .found = count_text(static_cast<std::int64_t>(width), "feature"),
+                              .expected = std::to_string(columns.mean.size()),
+                              .file = path});
+  return standardized(values, columns);
+}
+
 std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOptions& options,
                                         const Columns* like) {
   CsvOptions checked = options;
@@ -189,7 +224,8 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
                               .expected = "CSV, plain or gzip",
                               .file = path});
   const CsvTable table =
-      read_csv(path, options, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      read_csv(path, options, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+               like != nullptr ? like->names : std::vector<std::string>());
   const auto all = static_cast<std::int64_t>(table.labels.size());
   const std::string dropped =
       table.dropped > 0 ? count_text(table.dropped, "row") + " with missing values dropped" : "";
@@ -206,29 +242,23 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
   const std::int64_t classes = check_labels(path, all, options.labels, label, line);
   const auto width = static_cast<std::int64_t>(table.features);
   const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
-  std::vector<float> values(table.values.begin() + first * width,
-                            table.values.begin() + (first + count) * width);
-  Columns columns;
-  if (options.standardize) {
-    columns = like != nullptr ? *like : measure(values, table.features);
-    if (columns.mean.size() != table.features)
-      throw DataError(ErrorText{.what = "the file has other columns than [data]",
-                                .found = count_text(width, "feature"),
-                                .expected = std::to_string(columns.mean.size()),
-                                .file = path});
-    standardize(values, columns);
-  }
+  const auto part = [&](const auto& values, std::int64_t each) {
+    return std::vector(values.begin() + first * each, values.begin() + (first + count) * each);
+  };
+  Columns columns = like != nullptr ? *like : Columns();
+  std::vector<float> values =
+      options.standardize ? brought(part(table.exact, width), table.features, path, like, columns)
+                          : part(table.values, width);
+  columns.names = std::set(table.names.begin(), table.names.end()).size() == table.names.size()
+                      ? table.names
+                      : std::vector<std::string>();
   std::vector<MemoryField> fields;
   fields.push_back({options.field, shape, std::move(values)});
   const auto targets = static_cast<std::int64_t>(table.targets);
   if (targets > 0)
-    fields.push_back({"target", Shape{targets},
-                      std::vector<float>(table.target_values.begin() + first * targets,
-                                         table.target_values.begin() + (first + count) * targets)});
+    fields.push_back({"target", Shape{targets}, part(table.target_values, targets)});
   else
-    fields.push_back({"label", Shape{},
-                      std::vector<std::int32_t>(table.labels.begin() + first,
-                                                table.labels.begin() + first + count)});
+    fields.push_back({"label", Shape{}, part(table.labels, 1)});
   auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
   const bool classed = targets == 0 && !options.unlabelled;
   std::string text = "csv: " + fields_text(count, rows->fields());

@@ -13,11 +13,19 @@
 namespace belfry {
 namespace {
 
+std::string list_text(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out;
+}
+
 class CsvReader {
  public:
-  CsvReader(const std::string& path, const CsvOptions& options, std::string_view text)
+  CsvReader(const std::string& path, const CsvOptions& options, std::string_view text,
+            const std::vector<std::string>& like)
       : path_(path),
         options_(options),
+        like_(like),
         parser_(text, options.delimiter == "tab" ? '\t' : options.delimiter[0], path) {}
 
   CsvTable read() {
@@ -31,6 +39,8 @@ class CsvReader {
     choose_columns();
     table.features = features_.size();
     table.targets = options_.targets.size();
+    for (const std::size_t c : features_)
+      if (named_) table.names.push_back(names_[c]);
     if (!header) parser_.rewind();
     while (parser_.next(cells)) {
       if (cells.size() != names_.size())
@@ -139,15 +149,44 @@ class CsvReader {
     return {label_};
   }
 
+  bool has_column(const std::string& name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+
+  // Takes the columns that the model was trained on, by their names, wherever they are. False where
+  // names say nothing: without a header here or there, or where `features` names others that stand
+  // for them.
+  bool by_trained_names() {
+    if (!named_ || like_.empty()) return false;
+    const bool all = std::all_of(like_.begin(), like_.end(),
+                                 [this](const std::string& name) { return has_column(name); });
+    const bool named = std::any_of(options_.features.begin(), options_.features.end(),
+                                   [this](const std::string& f) { return has_column(f); });
+    if (named && !all) return false;
+    if (named && options_.features != like_)
+      fail("`features` are not those of the model", list_text(options_.features), list_text(like_),
+           "leave `features` out: the model's are found by name");
+    for (const std::string& name : like_) {
+      if (!has_column(name))
+        fail("a column that the model was trained on is not there", list_text(names_),
+             "'" + name + "' among them",
+             "name the columns as in the model's [data]; `features` may name others for them");
+      features_.push_back(column(name, "features"));
+    }
+    return true;
+  }
+
   void choose_columns() {
     const std::vector<std::size_t> answers = choose_answers();
-    for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
+    if (!by_trained_names())
+      for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
     for (const std::size_t c : answers)
       if (std::find(features_.begin(), features_.end(), c) != features_.end())
         fail(targets_.empty() ? "the label column is among the features"
                               : "a target column is among the features",
              "'" + names_[c] + "'", "two different columns", "");
-    for (std::size_t c = 0; options_.features.empty() && c < names_.size(); ++c)
+    const bool rest = features_.empty();
+    for (std::size_t c = 0; rest && c < names_.size(); ++c)
       if (std::find(answers.begin(), answers.end(), c) == answers.end()) features_.push_back(c);
     if (features_.empty())
       fail("the file has no feature columns",
@@ -187,7 +226,7 @@ class CsvReader {
   }
 
   void add_row(const std::vector<std::string_view>& cells, CsvTable& table) const {
-    const std::size_t before = table.values.size();
+    const std::size_t before = table.values.size(), exact_before = table.exact.size();
     bool complete = true;
     for (const std::size_t c : features_) {
       double v = 0;
@@ -197,7 +236,10 @@ class CsvReader {
         fail("a number in " + column_text(c) + " does not fit f32 after scaling",
              cell_text(cells[c]), "a finite number up to 3.4e38",
              "check `scale`, `mean` and `std`");
-      table.values.push_back(static_cast<float>(scaled));
+      if (options_.standardize)
+        table.exact.push_back(scaled);
+      else
+        table.values.push_back(static_cast<float>(scaled));
     }
     double label = 0;
     if (label_ != kNone) complete = value(cells[label_], label_, label) && complete;
@@ -209,6 +251,7 @@ class CsvReader {
     }
     if (!complete) {
       table.values.resize(before);
+      table.exact.resize(exact_before);
       table.target_values.resize(targets_before);
       ++table.dropped;
       return;
@@ -226,6 +269,7 @@ class CsvReader {
 
   const std::string& path_;
   const CsvOptions& options_;
+  const std::vector<std::string>& like_;
   CsvParser parser_;
   std::vector<std::string_view> cells_;  // of the row at hand
   std::vector<std::string> names_;
@@ -237,8 +281,9 @@ class CsvReader {
 
 }  // namespace
 
-CsvTable read_csv(const std::string& path, const CsvOptions& options, std::string_view text) {
-  return CsvReader(path, options, text).read();
+CsvTable read_csv(const std::string& path, const CsvOptions& options, std::string_view text,
+                  const std::vector<std::string>& like) {
+  return CsvReader(path, options, text, like).read();
 }
 
 }  // namespace belfry
