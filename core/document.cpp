@@ -47,7 +47,8 @@ struct Document::Impl {
   std::vector<std::string> order;                      // bound tables, as bound
   std::map<std::string, std::vector<BoundKey>> bound;  // by table
   std::map<std::string, std::map<std::string, std::string>> peeked;
-  std::set<std::string> replaced;  // items of lists that --set gave whole
+  std::map<std::string, ConfigPlace> lists;  // that items() took apart
+  std::set<std::string> replaced;            // items of lists that --set gave whole
 
   struct Owners {
     std::string kind;
@@ -91,7 +92,9 @@ ConfigPlace Document::Impl::place_of_table(const std::string& table) const {
 
 ConfigPlace Document::Impl::place_of(const std::string& table, const std::string& key) const {
   const ConfigValue* value = find(table, key);
-  return value != nullptr ? value->place : place_of_table(table);
+  if (value != nullptr) return value->place;
+  const auto list = lists.find(join_key(table, key));
+  return list != lists.end() ? list->second : place_of_table(table);
 }
 
 // Makes the table `name` of one item of a list; keys that --set gave it stay, and nothing of the
@@ -431,6 +434,7 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
   impl_->take_words(join_key(table, key));
   if (const ConfigValue* value = impl_->find(table, key)) {
     const ConfigValue list = *value;
+    impl_->lists[join_key(table, key)] = list.place;
     impl_->tables[table].keys.erase(key);
     if (const auto* items = std::get_if<std::vector<ConfigValue>>(&list.data)) {
       for (const ConfigValue& item : *items) {

@@ -269,10 +269,11 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
                       possible_variables(*context_, variables));
   config_.at_place("model", [&] { require_memory(plan_, *context_, smaller()); });
   config_.at_place("model", [&] {
-    if (plan_.variables.empty())
-      throw ConfigError(ErrorText{.what = "model '" + config_.model_name + "' has nothing to train",
-                                  .found = "no variables",
-                                  .expected = "at least one, such as a linear layer's weight"});
+    if (plan_.variables.empty())  // of a list of layers: other models have some
+      throw KeyError("layers",
+                     ErrorText{.what = "model '" + config_.model_name + "' has nothing to train",
+                               .found = "no variables",
+                               .expected = "at least one, such as a linear layer's weight"});
   });
   config_.at_place("optimizer", [&] { check_patterns(); });
 }

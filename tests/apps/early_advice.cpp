@@ -141,9 +141,9 @@ TEST_CASE("models without variables, and items that a list has not") {
   const auto with = [&](const std::string& assignment) {
     return ran({"check", layers}, 2, {assignment}).err;
   };
-  CHECK_THAT(
-      with("model.layers=[\"relu\"]"),
-      Contains("model 'layers' has nothing to train: found no variables") && !Contains("freeze"));
+  CHECK_THAT(with("model.layers=[\"relu\"]"),
+             Contains("error: --set: model 'layers' has nothing to train: found no variables") &&
+                 !Contains("freeze"));
   const std::string two =
       ", expected the number of an item of the list 'model.layers', which has "
       "2 items, counted from 0\n";
