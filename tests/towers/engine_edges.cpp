@@ -253,21 +253,8 @@ TEST_CASE("replicated and lazy: an op that fails when it runs is an error, then 
         loss.mean.device().main().run({}, [] { throw std::runtime_error("kernel failed"); });
       return loss;
     };
-    const std::vector<float> before = towers.parameter("head.weight");
     CHECK_THROWS_AS(towers.step(batch_of(context, 30), failing), Error);
-    if (context.device(0).host_memory()) {
-      CHECK_THROWS_AS(towers.step(batch_of(context, 30), classify), CommError);
-    } else {
-      // An arena that grows settles its GPU and may find it within the pass: the update is refused.
-      bool ended = false;
-      try {
-        CHECK(towers.parameter("head.weight") == before);
-        towers.step(batch_of(context, 30), classify);
-      } catch (const CommError&) {
-        ended = true;
-      }
-      CHECK((ended || towers.parameter("head.weight") != before));
-    }
+    CHECK_THROWS_AS(towers.step(batch_of(context, 30), classify), CommError);
   }
   SUCCEED("the destructor returned");
 }
