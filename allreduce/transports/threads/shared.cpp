@@ -195,7 +195,7 @@ class SharedMover : public Mover {
   const float* readable(FlatArray what, int k) override {
     const Tensor& from = array(what, k);
     if (!device_.host_memory()) return nullptr;
-    device_.main().synchronize();
+    // Nothing is queued: updates, evaluations and write() end with a wait.
     device_.main().host_access(Touches().reads(from.raw(), from.bytes()));
     return from.data<float>();
   }
