@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,16 @@ template <class F>
 void run_rows(std::int64_t begin, std::int64_t end, const F& f) {
   static const HostBody body = host_body(typeid(F), host_rows<F>);
   body(&f, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+}
+
+// w [taps, out] = weight [out, taps], in blocks that stay in L1.
+inline void transpose_taps(const float* weight, std::int64_t out, std::int64_t taps, float* w) {
+  constexpr std::int64_t kSide = 16;
+  for (std::int64_t k0 = 0; k0 < taps; k0 += kSide)
+    for (std::int64_t o0 = 0; o0 < out; o0 += kSide)
+      for (std::int64_t k = k0; k < std::min(k0 + kSide, taps); ++k)
+        for (std::int64_t o = o0; o < std::min(o0 + kSide, out); ++o)
+          w[k * out + o] = weight[o * taps + k];
 }
 
 // Floats that begin a cache line, as registers of 64 bytes should. Kept, so that a warmed-up step

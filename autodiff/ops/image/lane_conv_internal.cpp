@@ -56,8 +56,7 @@ bool lane_conv_forward(const ConvShape& s, const float* x, const float* weight, 
   if (!fits(s, s.out, s.ow)) return false;
   const std::int64_t taps = s.kh * s.kw * s.in;
   float* w = scratch().weight.of(taps * s.out);
-  for (std::int64_t o = 0; o < s.out; ++o)
-    for (std::int64_t k = 0; k < taps; ++k) w[k * s.out + o] = weight[o * taps + k];
+  transpose_taps(weight, s.out, taps, w);
   for_blocks(s, [&](std::int64_t first, std::int64_t images, Scratch& mine) {
     const LaneImage from = packed(x + first * s.h * s.w * s.in,
                                   {nullptr, s.h, s.w, s.in, s.padding, 0}, images, mine.packed);

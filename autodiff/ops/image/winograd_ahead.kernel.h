@@ -20,8 +20,9 @@ struct WinogradAhead {
     const std::int64_t end = tile + count < s.tiles() ? tile + count : s.tiles();
     if (tile >= end) return;
     const auto image_row = [&](std::int64_t t, std::int64_t offset) {
-      const std::int64_t y = t / s.columns() % s.rows() * kWinogradTile - above + offset;
-      return t / (s.rows() * s.columns()) * height + (y < 0 ? 0 : (y > height ? height : y));
+      const WinogradPlace at = s.place(t);
+      const std::int64_t y = at.y - above + offset;
+      return at.image * height + (y < 0 ? 0 : (y > height ? height : y));
     };
     const std::int64_t begin = image_row(tile, 0) * row, past = image_row(end - 1, reach) * row;
     first = reinterpret_cast<const char*>(data + begin);

@@ -21,11 +21,9 @@ struct WinogradConv {
 
   void outputs(std::int64_t tile, const float* from, std::int64_t plane) const {
     constexpr int L = static_cast<int>(kVectorLanes<float>);
-    const std::int64_t columns = s.columns(), image = tile / (s.rows() * columns);
-    const std::int64_t y0 = tile / columns % s.rows() * kWinogradTile,
-                       x0 = tile % columns * kWinogradTile;
-    float* first = y + ((image * s.oh + y0) * s.ow + x0) * s.out;
-    const std::int64_t down = s.oh - y0, right = s.ow - x0;
+    const WinogradPlace at = s.place(tile);
+    float* first = y + ((at.image * s.oh + at.y) * s.ow + at.x) * s.out;
+    const std::int64_t down = s.oh - at.y, right = s.ow - at.x;
     for (std::int64_t o = 0; o < s.out; o += L) {
       const VectorF start = bias != nullptr ? load_vector(bias + o) : VectorF{};
       winograd::transform<winograd::Outputs>(

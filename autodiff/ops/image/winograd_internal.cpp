@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/autodiff/ops/image/winograd_internal.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "belfry/autodiff/ops/image/kernel_rows_internal.h"
@@ -57,10 +55,7 @@ bool winograd_forward(const ConvShape& s, const float* x, const float* weight, c
   if (!fits(s, shape)) return false;
   const std::int64_t taps = 9 * s.in;
   float* w = scratch().weight.of(taps * s.out);
-  for (std::int64_t k0 = 0; k0 < taps; k0 += 16)  // blocks that stay in L1
-    for (std::int64_t o0 = 0; o0 < s.out; o0 += 16)
-      for (std::int64_t k = k0; k < k0 + 16; ++k)
-        for (std::int64_t o = o0; o < o0 + 16; ++o) w[k * s.out + o] = weight[o * taps + k];
+  transpose_taps(weight, s.out, taps, w);
   convolve(shape, x, w, s.in * s.out, s.out, false, bias, y);
   return true;
 }

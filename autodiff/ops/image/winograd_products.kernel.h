@@ -15,10 +15,9 @@ namespace belfry {
 inline void winograd_inputs(const WinogradShape& s, const float* x, std::int64_t tile, float* to,
                             std::int64_t plane) {
   constexpr int L = static_cast<int>(kVectorLanes<float>);
-  const std::int64_t columns = s.columns(), image = tile / (s.rows() * columns);
-  const std::int64_t y0 = tile / columns % s.rows() * kWinogradTile - s.padding,
-                     x0 = tile % columns * kWinogradTile - s.padding;
-  const std::int64_t first = ((image * s.h + y0) * s.w + x0) * s.in;
+  const WinogradPlace place = s.place(tile);
+  const std::int64_t y0 = place.y - s.padding, x0 = place.x - s.padding;
+  const std::int64_t first = ((place.image * s.h + y0) * s.w + x0) * s.in;
   const bool inside =
       y0 >= 0 && x0 >= 0 && y0 + kWinogradReach <= s.h && x0 + kWinogradReach <= s.w;
   for (std::int64_t c = 0; c < s.in; c += L) {

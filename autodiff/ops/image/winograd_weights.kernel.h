@@ -24,11 +24,9 @@ struct WinogradSlopes {
     const auto r = static_cast<std::int64_t>(row);
     const std::int64_t tile = first + r;
     winograd_inputs(s, x, tile, v + r * s.in, in);
-    const std::int64_t columns = s.columns(), image = tile / (s.rows() * columns);
-    const std::int64_t y0 = tile / columns % s.rows() * kWinogradTile,
-                       x0 = tile % columns * kWinogradTile;
-    const float* from = dy + ((image * s.oh + y0) * s.ow + x0) * s.out;
-    const std::int64_t down = s.oh - y0, right = s.ow - x0;
+    const WinogradPlace at = s.place(tile);
+    const float* from = dy + ((at.image * s.oh + at.y) * s.ow + at.x) * s.out;
+    const std::int64_t down = s.oh - at.y, right = s.ow - at.x;
     for (std::int64_t o = 0; o < s.out; o += L)
       winograd::transform<winograd::Slopes>(
           [&](int i, int j) {
