@@ -183,4 +183,10 @@ std::string count_text(std::int64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
+std::string names_text(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out.empty() ? "no names" : out;
+}
+
 }  // namespace belfry

@@ -55,5 +55,7 @@ std::string guess_format(const std::uint8_t* bytes, std::size_t count);
 
 // "1 row", "5 rows".
 std::string count_text(std::int64_t n, const std::string& noun);
+// "'a', 'b'", or "no names".
+std::string names_text(const std::vector<std::string>& names);
 
 }  // namespace belfry

@@ -46,12 +46,6 @@ std::string fields_text_of(const std::vector<Field>& fields) {
   return out;
 }
 
-std::string names_text(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out.empty() ? "no names" : out;
-}
-
 }  // namespace
 
 DataRecord record_of(const Dataset& data) {

@@ -21,12 +21,6 @@ const Field* find_field(const Dataset& data, const std::string& name) {
   return nullptr;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out.empty() ? "no names" : out;
-}
-
 // The key that says how many classes there are; "" where none does.
 std::string classes_key(const DataSource& source) {
   for (const char* key : {"classes", "vocabulary", "names"})
@@ -362,7 +356,7 @@ void TrainSession::check_extra(const Dataset& extra, const std::string& table) c
          .fix = fix + (fix.empty() && recorded_ ? other.substr(4) : other)}));
   };
   if (extra.class_names() != data_->class_names())
-    refuse("other classes than", listed(extra.class_names()), listed(data_->class_names()),
+    refuse("other classes than", names_text(extra.class_names()), names_text(data_->class_names()),
            "give both the same list as `names`");
   const Field *const answers = find_field(extra, "target"), *const theirs_answers =
                                                                 find_field(*data_, "target");

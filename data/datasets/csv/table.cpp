@@ -13,12 +13,6 @@
 namespace belfry {
 namespace {
 
-std::string list_text(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out;
-}
-
 class CsvReader {
  public:
   CsvReader(const std::string& path, const CsvOptions& options, std::string_view text,
@@ -164,11 +158,11 @@ class CsvReader {
                                    [this](const std::string& f) { return has_column(f); });
     if (named && !all) return false;
     if (named && options_.features != like_)
-      fail("`features` are not those of the model", list_text(options_.features), list_text(like_),
-           "leave `features` out: the model's are found by name");
+      fail("`features` are not those of the model", names_text(options_.features),
+           names_text(like_), "leave `features` out: the model's are found by name");
     for (const std::string& name : like_) {
       if (!has_column(name))
-        fail("a column that the model was trained on is not there", list_text(names_),
+        fail("a column that the model was trained on is not there", names_text(names_),
              "'" + name + "' among them",
              "name the columns as in the model's [data]; `features` may name others for them");
       features_.push_back(column(name, "features"));
