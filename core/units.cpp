@@ -34,6 +34,12 @@ bool take_suffix(std::string_view* text, std::string_view suffix) {
   return true;
 }
 
+// A decimal number times a whole one, whose rounding must not pass a whole result: 0.07 100 is 7.
+double product(double decimal, double whole) {
+  const double p = decimal * whole, near = std::round(p);
+  return std::abs(p - near) <= 0x1p-51 * p ? near : p;
+}
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 }  // namespace
@@ -55,7 +61,7 @@ Period Period::parse(std::string_view text, std::string_view what) {
   }
   double number = 0;
   if (!parse_number(rest, &number)) throw_bad_period(text, what);
-  out.value = number * factor;
+  out.value = product(number, factor);
   const bool whole = out.value == std::floor(out.value);
   if (out.value >= kLargest || (out.unit != Unit::epochs && !whole)) throw_bad_period(text, what);
   return out;
@@ -72,7 +78,8 @@ std::int64_t Period::to_updates(std::int64_t rows_per_epoch, std::int64_t global
     throw ConfigError(ErrorText{.what = "'" + to_string(*this) + "' counts epochs",
                                 .found = "data without a number of rows per epoch",
                                 .fix = "use updates (500u) or rows (10krows)"});
-  const double updates = value * static_cast<double>(ceil_div(rows_per_epoch, global_batch));
+  const double updates =
+      product(value, static_cast<double>(ceil_div(rows_per_epoch, global_batch)));
   if (updates >= kLargest)
     throw ConfigError(ErrorText{.what = "'" + to_string(*this) + "' is too long",
                                 .expected = "fewer than 2^53 updates"});

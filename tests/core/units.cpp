@@ -19,6 +19,12 @@ TEST_CASE("Periods parse and print") {
   CHECK(round_trip("1.5Mrows") == "1500krows");
   CHECK(round_trip("64rows") == "64rows");
   CHECK(Period::parse("2e").unit == Period::Unit::epochs);
+  for (int rows = 1; rows < 5000; ++rows) {  // 1.001 1000 is 1000.9999999999999
+    const std::string digits = std::to_string(1000 + rows % 1000).substr(1);
+    const std::string text = std::to_string(rows / 1000) + "." + digits + "krows";
+    CAPTURE(text);
+    CHECK(Period::parse(text) == Period::parse(std::to_string(rows) + "rows"));
+  }
 }
 
 TEST_CASE("What is not a period is refused by name") {
@@ -37,6 +43,8 @@ TEST_CASE("Periods turn into updates, rounded up") {
   CHECK(Period::parse("2e").to_updates(3823, 955) == 10);  // 5 updates an epoch, the last of 3 rows
   CHECK(Period::parse("0.5e").to_updates(3823, 955) == 3);
   CHECK(Period::parse("10krows").to_updates(0, 128) == 79);
+  CHECK(Period::parse("0.07e").to_updates(100, 1) == 7);  // though 0.07 100 is 7.000000000000001
+  CHECK(Period::parse("0.0700001e").to_updates(100, 1) == 8);
   CHECK(Period::parse("1Mrows").to_updates(60000, 1000) == 1000);
   CHECK_THROWS_WITH(Period::parse("2e").to_updates(0, 128),
                     Catch::Contains("'2e' counts epochs") && Catch::Contains("500u"));
