@@ -2,6 +2,7 @@
 #include "belfry/core/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,8 +61,10 @@ int FileOps::sync_directory(const std::string& path) {
   const int code = errno;
   ::close(fd);
   errno = code;
-  return result;
+  return result != 0 && code == EINVAL ? 0 : result;  // a file system that flushes no folders
 }
+
+int FileOps::lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB); }
 
 int FileOps::make_directory(const std::string& path) { return ::mkdir(path.c_str(), 0777); }
 
@@ -228,7 +231,9 @@ std::string AtomicDirectory::replace() {
 }
 
 InputFile::InputFile(std::string path, ErrorClass kind)
-    : path_(std::move(path)), kind_(kind), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)),
+      kind_(kind),
+      fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe may have no writer
   if (fd_ < 0) throw_errno("cannot open the file", path_, kind_);
   struct stat info {};
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -24,6 +24,7 @@ class FileOps {
   virtual int rename(const std::string& from, const std::string& to);
   virtual int exchange(const std::string& a, const std::string& b);  // both exist, atomically
   virtual int sync_directory(const std::string& path);
+  virtual int lock(int fd);  // for this process alone; EWOULDBLOCK while somebody holds it
   virtual int make_directory(const std::string& path);
   virtual int remove_file(const std::string& path);
   virtual int remove_directory(const std::string& path);  // an empty one

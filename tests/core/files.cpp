@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -234,6 +235,17 @@ TEST_CASE("Reading names the path and checks the size first") {
   file.read_at(3, two);
   CHECK(two[1] == std::byte{'5'});
   CHECK_THROWS_WITH(file.read_at(4, two), Catch::Contains("found 5 bytes, expected 6"));
+}
+
+TEST_CASE("A pipe that nobody writes to is an error at once") {
+  const Folder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_file(folder / "pipe"), Catch::Contains("regular file"));
+}
+
+TEST_CASE("Where a file system flushes no folders there is nothing to wait for") {
+  CHECK(system_files().sync_directory("/proc") == 0);  // fsync says EINVAL there
+  CHECK(system_files().sync_directory("/proc/none") == -1);
 }
 
 TEST_CASE("XXH3 gives the published values, in pieces too") {

@@ -295,6 +295,13 @@ TEST_CASE("B52 one folder, one run: a second lock is refused with the folder's n
   const auto lock = std::make_unique<FolderLock>(folder / "out");
   CHECK_THROWS_WITH(FolderLock(folder / "out"),
                     Contains(folder / "out") && Contains("another run"));
+  struct NoLocks : FileOps {
+    int lock(int) override {
+      errno = ENOSYS;
+      return -1;
+    }
+  } files;
+  const FolderLock none(folder / "lustre", files), more(folder / "lustre", files);
 }
 
 TEST_CASE("a save in place, one in the background and the arrays one by one agree") {

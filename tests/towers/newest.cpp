@@ -43,6 +43,39 @@ TEST_CASE("newest: the manifest's update decides, not names or times") {
   for (const char* name : {"step_5", "step_7", "step_90"}) CHECK_FALSE(fs::exists(folder / name));
 }
 
+TEST_CASE("newest: names that the system refuses are damaged checkpoints, and none to go on from") {
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  save_at(run.group, folder / "step_1", 1);
+  fs::create_directory(folder / "step_2");
+  fs::create_symlink("manifest.json", folder / "step_2/manifest.json");  // a link to itself
+  CHECK(newest_checkpoint(folder.path(), true, {}) == folder / "step_1");
+  CHECK_THROWS_WITH(newest_checkpoint(folder.path(), false, {}), Contains("symbolic links"));
+  prune_checkpoints(folder.path(), 1, 2);
+  CHECK(fs::exists(folder / "step_1"));
+  const std::string name(300, 'x');
+  CHECK_THROWS_AS(find_checkpoint(name, false, {}), CheckpointError);
+  CHECK_THROWS_WITH(Checkpoint(name, run.group).load(), Contains("File name too long"));
+}
+
+TEST_CASE("newest: old ones go within their folder, whatever that is called") {
+  struct Ops : FileOps {
+    std::vector<std::string> renamed;
+    int rename(const std::string& from, const std::string& to) override {
+      renamed.push_back(to);
+      return FileOps::rename(from, to);
+    }
+  } ops;
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  for (const int update : {1, 2})
+    save_at(run.group, checkpoint_path(folder / "eye.left", update), update);
+  prune_checkpoints(folder / "eye.left", 1, 2, ops);
+  REQUIRE(ops.renamed.size() == 1);
+  CHECK_THAT(ops.renamed[0], Catch::Matchers::StartsWith(folder / "eye.left/step_1.tmp-"));
+  CHECK(list_checkpoints(folder / "eye.left") == Updates{2});
+}
+
 TEST_CASE("newest: a damaged one is named, or passed over with a warning that names it") {
   const TestFolder folder;
   LinRun run(1, 1, lin_momentum());

@@ -202,7 +202,7 @@ void refuse_foreign(const std::string& path) {
   const bool folder =
       std::filesystem::is_directory(path, status) && !std::filesystem::is_symlink(path, status);
   if (folder && std::filesystem::is_empty(path, status)) return;
-  if (folder && std::filesystem::exists(path + "/" + kManifestFile)) {
+  if (folder && std::filesystem::exists(path + "/" + kManifestFile, status)) {
     read_manifest(path);
     return;
   }
@@ -256,14 +256,20 @@ void write_snapshot(const std::string& path, const std::shared_ptr<const Snapsho
 
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestFile;
-  if (!std::filesystem::is_directory(folder))
+  std::error_code status;
+  const auto found = [&status](const std::string& otherwise) {
+    return status ? status.message() : otherwise;
+  };
+  if (!std::filesystem::is_directory(folder, status)) {
+    const bool file = std::filesystem::exists(folder, status);
     throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
-                                    .found = std::filesystem::exists(folder) ? "a file" : "nothing",
+                                    .found = found(file ? "a file" : "nothing"),
                                     .expected = std::string("a folder with ") + kManifestFile,
                                     .file = folder});
-  if (!std::filesystem::exists(path))
+  }
+  if (!std::filesystem::exists(path, status))
     throw CheckpointError(ErrorText{.what = "not a checkpoint of this program",
-                                    .found = std::string("no ") + kManifestFile,
+                                    .found = found(std::string("no ") + kManifestFile),
                                     .file = folder});
   const std::vector<std::byte> bytes = read_file(path, kLargestManifest);
   return Manifest::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);

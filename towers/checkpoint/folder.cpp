@@ -2,7 +2,6 @@
 #include "belfry/towers/checkpoint/folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,13 +57,16 @@ void remove_checkpoints(const std::string& folder, const std::vector<std::string
                         FileOps& files) {
   std::vector<std::string> gone;
   std::string fault, where;
+  std::error_code status;
   const auto note = [&](const std::string& path) {
     if (fault.empty()) fault = std::strerror(errno), where = path;  // the others may still go
   };
   for (const std::string& path : paths) {
-    const std::string whole = path.substr(0, path.rfind(kLeft));
-    std::string name = whole + std::string(kUnfinished) + std::to_string(::getpid()) + "-gone";
-    while (fs::exists(name)) name += "+";
+    const fs::path whole = path;
+    std::string name = whole.filename().string();
+    name = (whole.parent_path() / name.substr(0, name.find(kLeft))).string() +
+           std::string(kUnfinished) + std::to_string(::getpid()) + "-gone";
+    while (fs::exists(name, status)) name += "+";
     if (files.rename(path, name) != 0)
       note(path);
     else
@@ -160,7 +162,8 @@ std::string newest_checkpoint(const std::string& folder, bool fallback, const Lo
 }
 
 std::string find_checkpoint(const std::string& path, bool fallback, const Log& log) {
-  if (fs::exists(fs::path(path) / "manifest.json")) return path;
+  std::error_code status;
+  if (fs::exists(fs::path(path) / "manifest.json", status)) return path;
   if (std::string standing = standing_checkpoint(path); standing != path) return standing;
   const std::string newest = newest_checkpoint(path, fallback, log);
   if (newest.empty()) {
@@ -184,10 +187,11 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::int64_
 void leave_checkpoints(const std::string& folder, std::int64_t update, const Log& log,
                        FileOps& files) {
   bool any = false;
+  std::error_code status;
   for (const FoundCheckpoint& found : found_checkpoints(folder)) {
     if (found.update <= update) continue;
     std::string left = found.path + std::string(kLeft);
-    for (int n = 2; fs::exists(left); ++n)
+    for (int n = 2; fs::exists(left, status); ++n)
       left = found.path + std::string(kLeft) + std::to_string(n);
     if (files.rename(found.path, left) != 0)
       throw CheckpointError(ErrorText{
@@ -229,7 +233,8 @@ void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files
   for (const std::string& name : names) {
     const std::string path = (fs::path(folder) / name).string();
     const fs::path whole = fs::path(folder) / name.substr(0, name.find(kUnfinished));
-    if (name.ends_with(kOld) && !fs::exists(whole) && files.rename(path, whole.string()) == 0)
+    if (name.ends_with(kOld) && !fs::exists(whole, status) &&
+        files.rename(path, whole.string()) == 0)
       log.warn("{}: taken back, its replacement was not finished", whole.string());
     else if (files.remove_all(path) != 0)
       log.warn("{}: cannot remove what a killed save left: {}", path, std::strerror(errno));
@@ -243,7 +248,8 @@ FolderLock::FolderLock(const std::string& folder, FileOps& files) : fd_(-1) {
   if (fd_ < 0)
     throw CheckpointError(ErrorText{
         .what = std::string("cannot create the lock file: ") + std::strerror(errno), .file = path});
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+  // A file system may know no locks (Lustre's ENOSYS): then nobody can hold one.
+  if (files.lock(fd_) != 0 && errno == EWOULDBLOCK) {
     ::close(fd_);
     throw ConfigError(ErrorText{.what = "another run writes into the output folder",
                                 .found = "'" + folder + "' in use",

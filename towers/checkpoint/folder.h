@@ -57,8 +57,9 @@ void refuse_other_run(const std::string& output, const std::string& resumed);
 // it under the folder's lock.
 void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files = system_files());
 
-// Holds a run's output folder, so that two jobs cannot write into one. Creates it. Throws
-// ConfigError naming the folder while another process, or another lock of this one, holds it.
+// Holds a run's output folder, so that two jobs cannot write into one, where its file system knows
+// locks. Creates it. Throws ConfigError naming the folder while another process, or another lock of
+// this one, holds it.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder, FileOps& files = system_files());
