@@ -12,6 +12,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -58,6 +59,18 @@ class CallerState {
   unsigned csr_ = 0;
 };
 
+template <class F>
+std::thread started(F&& body) {
+  try {
+    return std::thread(std::forward<F>(body));
+  } catch (const std::system_error& e) {
+    throw DeviceError(ErrorText{.what = "a thread of the host cannot be started",
+                                .found = e.what(),
+                                .fix = "use fewer towers, or raise the limits on processes and "
+                                       "memory (ulimit -u, ulimit -v)"});
+  }
+}
+
 class ThreadHost : public Host {
  public:
   ~ThreadHost() override {
@@ -75,10 +88,11 @@ class ThreadHost : public Host {
       ~Leave() { flag.store(false); }
     } leave{running_};
     const CallerState state;
+    workers_.reserve(static_cast<std::size_t>(n));
     while (static_cast<int>(workers_.size()) < n - 1) {
       const int index = static_cast<int>(workers_.size()) + 1;
-      workers_.emplace_back(
-          [this, index, seen = generation_.load()]() mutable { work(index, seen); });
+      workers_.push_back(
+          started([this, index, seen = generation_.load()]() mutable { work(index, seen); }));
     }
     errors_.assign(static_cast<std::size_t>(n), nullptr);
     body_ = body;
@@ -96,7 +110,7 @@ class ThreadHost : public Host {
   std::uint64_t spawn(void (*body)(void*), void* arg) override {
     const std::lock_guard lock(spawn_mutex_);
     const std::uint64_t id = next_++;
-    spawned_.emplace(id, std::thread([body, arg] {
+    spawned_.emplace(id, started([body, arg] {
                        background = true;
                        body(arg);
                      }));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -60,6 +62,23 @@ TEST_CASE("wait wakes on notify, long after it has gone to sleep") {
     });
     CHECK(stage == 2);
   }
+}
+
+TEST_CASE("a thread that cannot be started is a DeviceError, and the host stays usable") {
+  pthread_attr_t usual, huge;  // no address space has room for such a stack
+  REQUIRE(pthread_getattr_default_np(&usual) == 0);
+  REQUIRE(pthread_attr_init(&huge) == 0);
+  REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+  const auto host = make_thread_host();
+  REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  const auto nothing = [](void*) {};
+  CHECK_THROWS_AS(host->run(3, [](int) {}), DeviceError);
+  CHECK_THROWS_AS(host->spawn(nothing, nullptr), DeviceError);
+  REQUIRE(pthread_setattr_default_np(&usual) == 0);
+  std::atomic<int> ran{0};
+  host->run(3, [&](int) { ++ran; });
+  host->join(host->spawn(nothing, nullptr));
+  CHECK(ran == 3);
 }
 
 TEST_CASE("spawned threads run beside and are joined") {
