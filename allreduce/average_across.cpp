@@ -249,10 +249,17 @@ AveragedGradients average_gradients(const std::vector<GradientList>& towers, Dev
                                     const AverageOptions& options) {
   const AllLists all = decode(control.all_gather(encode(towers, options)), device);
   const CheckedLists checked = check_lists(all.lists, all.options);
-  for (const GradientList& list : towers)
-    for (const GradientPair& p : list)
-      if (p.gradient.defined()) p.gradient.device().synchronize();
-  return Across(all, towers, device, communicator).run(checked);
+  try {
+    for (const GradientList& list : towers)
+      for (const GradientPair& p : list)
+        if (p.gradient.defined()) p.gradient.device().synchronize();
+    return Across(all, towers, device, communicator).run(checked);
+  } catch (const GradientError&) {
+    throw;  // alike on all members
+  } catch (...) {
+    communicator.abort();  // the others wait for what this one does not send
+    throw;
+  }
 }
 
 }  // namespace belfry

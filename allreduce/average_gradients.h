@@ -48,7 +48,7 @@ AveragedGradients average_gradients(const std::vector<GradientList>& towers,
 // perhaps none, and its end of the group, whose device is `device`. Collective; every member gets
 // the whole result on its device, the same bits as one call with all lists. Weights: one a list of
 // its own from every member, or none from any. GradientError and NumericError are thrown alike by
-// all members, and the group may go on.
+// all members, and the group may go on; another error of a member is a CommError of the others.
 AveragedGradients average_gradients(const std::vector<GradientList>& towers, Device& device,
                                     Communicator& communicator, Control& control,
                                     const AverageOptions& options = {});

@@ -77,6 +77,28 @@ TEST_CASE("averaging over members gives each the bits of one call with all lists
   CHECK(compared >= 500);
 }
 
+TEST_CASE("averaging over members: one that runs out of memory lets the others not wait") {
+  const std::vector<int> counts{1, 1, 1};
+  Members m(3);
+  std::vector<ErrorClass> errors(3, ErrorClass::config);
+  bool aborted = false;
+  m.context.host().run(3, [&](int t) {
+    Device& d = m.context.device(t);
+    Communicator& comm = m.transport->communicator(t);
+    const auto lists = lists_of(counts, t, DType::f32, d, false);
+    if (t == 1) d.arena().set_limit(d.arena().stats().reserved_bytes);
+    try {
+      average_gradients(lists, d, comm, m.transport->control(t));
+    } catch (const Error& e) {
+      errors[static_cast<std::size_t>(t)] = e.kind();
+      if (t == 1) aborted = !comm.healthy();
+      comm.abort();  // else a failure of this test would hang
+    }
+  });
+  CHECK(aborted);
+  CHECK(errors == std::vector{ErrorClass::comm, ErrorClass::device, ErrorClass::comm});
+}
+
 TEST_CASE(
     "averaging over members: what is wrong with any list is said alike to all, and may be put "
     "right") {
