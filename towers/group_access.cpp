@@ -61,12 +61,13 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
   if (ema) {
     std::vector<float> flat = i.whole(FlatArray::ema, 0);
     for (auto& t : i.towers) {
-      Tensor copy =
-          Tensor::empty(Shape{static_cast<std::int64_t>(flat.size())}, DType::f32, t->device());
-      t->device().main().copy(copy.raw(), flat.data(), copy.bytes());
-      t->device().synchronize();
-      t->bind(copy.data<float>());
-      copies.push_back(copy);
+      if (copies.empty() || !t->device().host_memory()) {  // one for all that can read it
+        copies.push_back(
+            Tensor::empty(Shape{static_cast<std::int64_t>(flat.size())}, DType::f32, t->device()));
+        t->device().main().copy(copies.back().raw(), flat.data(), copies.back().bytes());
+        t->device().synchronize();
+      }
+      t->bind(copies.back().data<float>());
     }
   }
   // Kept by shard and added in their order: in strict mode the same for any number of towers.

@@ -63,10 +63,9 @@ void Tower::update(const UpdateInput& in, const Batch& shard, const LossFn& fn, 
     device_.synchronize();
     return;
   }
-  const bool known = !seen_.add(parts) && std::none_of(parts.begin(), parts.end(), [](auto& p) {
-    return (p.flags & HostPart::kTakesMemory) != 0;
-  });
-  held_ = !device_.host_memory() && !known;
+  const auto takes = [](auto& p) { return (p.flags & HostPart::kTakesMemory) != 0; };
+  held_ = !device_.host_memory() &&
+          (seen_.add(parts) || std::any_of(parts.begin(), parts.end(), takes));
   average(in, shard, fn, taking_part(in, parts), last, out);
   out.exposed += gathered - recorded;
   out.forward_backward -= begin + gathered - recorded;
