@@ -23,7 +23,7 @@ class CudaModule {
   virtual ~CudaModule() = default;
   virtual int gpus() const = 0;                     // visible ones; throws DeviceError
   virtual std::string describe(int gpu) const = 0;  // "NVIDIA H200, 139.8 GiB, compute 9.0"
-  virtual std::string libraries() const = 0;        // "CUDA runtime 13.0, driver 13.0, ..."
+  virtual std::string libraries() const = 0;        // "CUDA 13.0, cuBLASLt 13.1.0, NCCL ..."
   // Throws DeviceError naming a GPU that is not there.
   virtual std::shared_ptr<Platform> platform(const CudaOptions& options) = 0;
   // Adds the kernels of a user's plug-in (docs/gpu.md). Throws DeviceError when it cannot be used.

@@ -163,11 +163,6 @@ std::vector<std::byte> encode(std::span<const Tensor> tensors, const Metadata& m
   return out;
 }
 
-void write(FileWriter& file, std::span<const Tensor> tensors, const Metadata& metadata) {
-  file.write(encode_header(tensors, metadata));
-  for (const Tensor& t : tensors) file.write(t.bytes);
-}
-
 Reader::Reader(const std::string& path) : name_(path), file_(std::in_place, path) { open(); }
 
 Reader::Reader(std::span<const std::byte> bytes, std::string name)

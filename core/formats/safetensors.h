@@ -42,7 +42,6 @@ struct Entry {
 // The file's first part: length and header, padded to 8 bytes. The tensors' bytes follow in order.
 std::string encode_header(std::span<const Tensor> tensors, const Metadata& metadata);
 std::vector<std::byte> encode(std::span<const Tensor> tensors, const Metadata& metadata = {});
-void write(FileWriter& file, std::span<const Tensor> tensors, const Metadata& metadata = {});
 
 // A checked file, or bytes in memory: opening reads and validates the header only. One thread.
 class Reader {

@@ -10,7 +10,7 @@ namespace belfry {
 // into the plug-in (a transport); null where this build has none.
 const void* find_extension(std::string_view name);
 
-// ", NCCL 2.28.9, cuDNN 9.19.0, cuBLASLt 13.1": what this plug-in was built with.
+// ", cuBLASLt 13.1.0, NCCL 2.28.9, cuDNN 9.19.0": what this plug-in was built with.
 std::string library_versions();
 
 }  // namespace belfry
