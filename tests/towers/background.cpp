@@ -285,3 +285,17 @@ TEST_CASE("replicas: comparing every 100 updates costs little", "[slow]") {
       1e3 * without, 1e3 * (each - without), 100 * share);
   CHECK(share < 0.005);
 }
+
+TEST_CASE("evaluation with averaged parameters takes one copy of them for all towers") {
+  Context context({.towers = "cpu:3", .threads_per_tower = 1});
+  TowerGroupBase towers(context, momentum({.lr = 0.3}).with_ema(0.9), mlp());
+  towers.step(batch_of(context, 40), classify);
+  const auto eval = [&](bool ema) {
+    Loader loader(context, blobs(40), {.batch = 40, .shuffle = false});
+    return towers.evaluate(loader, classify, ema);
+  };
+  eval(false);
+  const std::size_t before = towers.memory(2).reserved_bytes;
+  CHECK(eval(true).rows == 40);
+  CHECK(towers.memory(2).reserved_bytes == before);
+}

@@ -214,20 +214,6 @@ TEST_CASE("evaluate changes nothing and weighs by rows") {
   CHECK(eval(50, false).loss == whole.loss);
 }
 
-TEST_CASE("evaluation with averaged parameters takes one copy of them where towers share memory") {
-  Context context(cpu(3));
-  TowerGroupBase towers(context, momentum({.lr = 0.3}).with_ema(0.9), mlp());
-  towers.step(batch_of(context, 40), classify);
-  const auto eval = [&](bool ema) {
-    Loader loader(context, blobs(40), {.batch = 40, .shuffle = false});
-    return towers.evaluate(loader, classify, ema);
-  };
-  eval(false);
-  const std::size_t before = towers.memory(2).reserved_bytes;
-  CHECK(eval(true).rows == 40);
-  if (context.device(2).host_memory()) CHECK(towers.memory(2).reserved_bytes == before);
-}
-
 TEST_CASE("F52 log_placement lists every op of the first update with its devices, once",
           "[given]") {
   std::string text;

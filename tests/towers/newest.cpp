@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which checkpoint is the newest, and what may be removed: content decides.
+#include <cerrno>
+
 #include "belfry/tests/towers/runs.h"
 
 using namespace belfry;
@@ -56,6 +58,24 @@ TEST_CASE("newest: names that the system refuses are damaged checkpoints, and no
   const std::string name(300, 'x');
   CHECK_THROWS_AS(find_checkpoint(name, false, {}), CheckpointError);
   CHECK_THROWS_WITH(Checkpoint(name, run.group).load(), Contains("File name too long"));
+}
+
+TEST_CASE("newest: what a killed save moved aside stays where it cannot be taken back") {
+  struct Full : FileOps {
+    int rename(const std::string&, const std::string&) override {
+      errno = ENOSPC;
+      return -1;
+    }
+  } full;
+  const TestFolder folder;
+  LinRun run(1, 1, lin_momentum());
+  save_at(run.group, folder / "step_1", 1);
+  fs::rename(folder / "step_1", folder / "step_1.tmp-7-0.old");
+  Messages messages;
+  clean_checkpoints(folder.path(), messages.log(), full);
+  CHECK_THAT(messages.text, Contains("step_1: cannot be taken back") && Contains("No space left"));
+  clean_checkpoints(folder.path(), messages.log());
+  CHECK(verify_checkpoint(folder / "step_1").clocks.update == 1);
 }
 
 TEST_CASE("newest: old ones go within their folder, whatever that is called") {

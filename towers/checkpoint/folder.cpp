@@ -233,11 +233,15 @@ void clean_checkpoints(const std::string& folder, const Log& log, FileOps& files
   for (const std::string& name : names) {
     const std::string path = (fs::path(folder) / name).string();
     const fs::path whole = fs::path(folder) / name.substr(0, name.find(kUnfinished));
-    if (name.ends_with(kOld) && !fs::exists(whole, status) &&
-        files.rename(path, whole.string()) == 0)
-      log.warn("{}: taken back, its replacement was not finished", whole.string());
-    else if (files.remove_all(path) != 0)
+    if (name.ends_with(kOld) && !fs::exists(whole, status)) {  // the only copy
+      if (files.rename(path, whole.string()) == 0)
+        log.warn("{}: taken back, its replacement was not finished", whole.string());
+      else
+        log.warn("{}: cannot be taken back from {}: {}", whole.string(), path,
+                 std::strerror(errno));
+    } else if (files.remove_all(path) != 0) {
       log.warn("{}: cannot remove what a killed save left: {}", path, std::strerror(errno));
+    }
   }
 }
 
