@@ -3,6 +3,7 @@
 
 #include "belfry/autodiff/nn/extents_internal.h"
 #include "belfry/autodiff/ops/sequence/attention.h"
+#include "belfry/core/philox.h"
 
 namespace belfry {
 namespace {
@@ -24,11 +25,13 @@ Attention::Attention(Module& parent, const std::string& name, std::int64_t width
     : Module(parent, name),
       heads_(divided(path(), width, heads)),
       causal_(options.causal),
+      dropout_(dropped_share(path(), options.dropout)),
+      hash_(name_hash(path())),
       qkv_(*this, "qkv", width, 3 * width, Activation::none, true, options.start),
       out_(*this, "out", width, width, Activation::none, true, options.out_start) {}
 
 Tensor Attention::operator()(const Tensor& x) const {
-  return out_(attention(qkv_(x), heads_, causal_));
+  return out_(attention(qkv_(x), heads_, causal_, {dropout_, hash_}));
 }
 
 }  // namespace belfry

@@ -9,8 +9,9 @@ TransformerBlock::TransformerBlock(Module& parent, const std::string& name, std:
                                    std::int64_t heads, const Options& o)
     : Module(parent, name),
       norm1_(*this, "norm1", width),
-      attention_(*this, "attention", width, heads,
-                 {.causal = o.causal, .start = o.start, .out_start = o.out_start}),
+      attention_(
+          *this, "attention", width, heads,
+          {.causal = o.causal, .dropout = o.dropout, .start = o.start, .out_start = o.out_start}),
       drop1_(*this, "drop1", o.dropout),
       norm2_(*this, "norm2", width),
       up_(*this, "up", width, 4 * width, Activation::gelu, true, o.start),

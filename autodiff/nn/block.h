@@ -10,7 +10,7 @@ namespace belfry {
 
 // A pre-norm transformer block, x + attention(norm1 x), then + down(gelu(up(norm2 x))), as GPT-2's:
 // Radford et al., "Language models are unsupervised multitask learners", 2019. up widens four
-// times. Dropout acts on what each branch adds.
+// times. Dropout acts on the attention's probabilities and on what each branch adds.
 class TransformerBlock : public Module {
  public:
   struct Options {

@@ -152,10 +152,13 @@ TEST_CASE("kernels of dropout in a recorded pass declare all that they read and 
     const PassNumbers here{.update = 3, .first_row = 40};
     const Tensor numbers = Tensor::empty(Shape{sizeof here}, DType::u8, d);
     d.main().copy(numbers.raw(), &here, sizeof here);
-    launch_rows(
-        d.main(), 4,
-        DropoutRow<float>{Philox(7), 1, 0, 0, static_cast<const PassNumbers*>(numbers.raw()), 0.5f,
-                          2.f, x.data<float>(), y.data<float>(), 6});
+    launch_rows(d.main(), 4,
+                DropoutRow<float>{
+                    {Philox(7), 1, 0, 0, static_cast<const PassNumbers*>(numbers.raw()), 0.5f},
+                    2.f,
+                    x.data<float>(),
+                    y.data<float>(),
+                    6});
     return y.to_vector();
   };
   const Values want = run(*make_cpu_device(0, 1, Executor::in_place));

@@ -71,11 +71,12 @@ class GptFactory : public ModelFactory {
              {.min = 0, .max = 1e7, .help = "most positions of a row; 0: as the data's rows"})
         .key("vocabulary", o.vocabulary,
              {.min = 0, .max = 1e8, .help = "rows of the token table; 0: the data's classes"})
-        .key("dropout", o.dropout,
-             {.min = 0,
-              .max = 1,
-              .exclusive_max = true,
-              .help = "after the tables and of what each branch adds"})
+        .key(
+            "dropout", o.dropout,
+            {.min = 0,
+             .max = 1,
+             .exclusive_max = true,
+             .help = "after the tables, of attention's probabilities and of what each branch adds"})
         .rule([&o] {
           return o.width % o.heads == 0 ? std::string()
                                         : "heads = " + std::to_string(o.heads) +

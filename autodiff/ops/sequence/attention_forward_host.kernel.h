@@ -20,9 +20,11 @@ struct AttentionForward {
     const AttentionInputs<T> a = in.only(pair);
     T *const to = out + in.out_at(pair), *const log = logsum + pair * a.queries;
     const std::size_t keys = Tools::padded(a.keys), width = Tools::padded(a.width);
-    T* const kt = Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width));
+    T* const kt =
+        Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width) + keys);
     T *const v = kt + a.width * keys, *const p = v + a.keys * width,
-             *const q = p + kQueryRows * keys, *const o = q + kQueryRows * width;
+             *const q = p + kQueryRows * keys, *const o = q + kQueryRows * width,
+             *const m = o + kQueryRows * width;
     if (!Tools::finite(a.q, a.q_stride, a.queries, a.width) ||
         !Tools::finite(a.k, a.kv_stride, a.keys, a.width) ||
         !Tools::finite(a.v, a.kv_stride, a.keys, a.width))
@@ -40,6 +42,10 @@ struct AttentionForward {
         T top;
         total[r] = Tools::exponentials(p + r * keys, a.seen(first + r), end, &top);
         log[first + r] = top + std::log(total[r]);
+        if (a.drop.p != 0) {
+          Tools::factors(a, first + r, m);
+          Tools::multiply(p + r * keys, m, a.seen(first + r));
+        }
       }
       Tools::template product<false>(kQueryRows, width, n, p, keys, 1, v, width, o, width);
       for (std::size_t r = 0; r < rows; ++r) {
@@ -53,6 +59,7 @@ struct AttentionForward {
     t.reads(in.q, in.q_span() * sizeof(T)).reads(in.k, in.kv_span() * sizeof(T));
     t.reads(in.v, in.kv_span() * sizeof(T)).writes(out, in.out_span() * sizeof(T));
     t.writes(logsum, in.pairs() * in.queries * sizeof(T));
+    in.draws(t);
   }
 
  private:

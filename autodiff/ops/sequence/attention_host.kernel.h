@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "belfry/autodiff/ops/sequence/attention_shape.h"
 #include "belfry/autodiff/ops/sequence/tile.kernel.h"
 #include "belfry/device/host_scratch.h"
 
@@ -52,6 +53,23 @@ struct AttentionHost {
     for (std::size_t r = 0; r < rows; ++r, x += stride)
       for (std::size_t c = 0; c < width; ++c) bad |= x[c] - x[c] == T(0) ? 0 : 1;
     return bad == 0;
+  }
+  // What dropout multiplies the probabilities of a query of one pair by, up to a whole quad.
+  static void factors(const AttentionInputs<T>& a, std::size_t query, T* m) {
+    const DropoutDraw d = a.drop.here();
+    const T kept = a.kept;
+    const std::size_t first = a.quad_at(0, query), quads = (a.seen(query) + 3) / 4;
+    for (std::size_t quad = 0; quad < quads; ++quad) {
+      const Philox::Words words = d.words(0, first + quad);
+      T* const to = m + quad * 4;
+      to[0] = d.keeps(words.v[0]) ? kept : T(0);
+      to[1] = d.keeps(words.v[1]) ? kept : T(0);
+      to[2] = d.keeps(words.v[2]) ? kept : T(0);
+      to[3] = d.keeps(words.v[3]) ? kept : T(0);
+    }
+  }
+  static void multiply(T* x, const T* by, std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) x[j] *= by[j];
   }
   static T dot(const T* a, const T* b, std::size_t n) {
     T part[16] = {}, sum = T(0);
