@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Model gpt on towers: promise 1, strict mode, start values, what its factory refuses.
 #include <cmath>
+#include <map>
 
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/core/document.h"
@@ -60,10 +61,11 @@ Optimizer recipe() {
 
 struct Run {
   Run(int towers, Optimizer optimizer, const std::string& more, std::int64_t batch = 13,
-      Variables variables = Variables::shared)
+      Variables variables = Variables::shared, bool capture = false)
       : context({.towers = "cpu:" + std::to_string(towers), .seed = 5, .threads_per_tower = 1}),
         loader(context, sentences(26), {.batch = batch, .epochs = 1000}),
-        group(context, std::move(optimizer), gpt(more), {.variables = variables}) {}
+        group(context, std::move(optimizer), gpt(more),
+              {.variables = variables, .capture = capture}) {}
   Report step() {
     Batch batch;
     REQUIRE(loader.next(batch));
@@ -115,6 +117,55 @@ TEST_CASE("gpt: strict mode gives the same bits on N = 1, 2, 3, 4, 8 towers") {
     INFO(n << " towers");
     CHECK(trained(n, Variables::shared) == want);
     CHECK(trained(n, Variables::replicated) == want);
+  }
+}
+
+TEST_CASE("gpt: recorded updates have the bits of given ones, dropout and all") {
+  const auto trained = [](int towers, bool strict, bool capture) {
+    Optimizer optimizer = strict ? recipe().strict(8) : recipe();
+    Run run(towers, std::move(optimizer), "dropout = 0.2", 13, Variables::shared, capture);
+    std::vector<double> losses;
+    for (int u = 0; u < 6; ++u) losses.push_back(run.step().loss());
+    return std::pair{losses, run.group.parameter_hash()};
+  };
+  for (const int n : {1, 2, 4})
+    for (const bool strict : {false, true}) {
+      INFO(n << " towers, strict " << strict);
+      CHECK(trained(n, strict, true) == trained(n, strict, false));
+    }
+}
+
+TEST_CASE("gpt: dropout acts in training alone, and on the attention too") {
+  const auto loss = [](const std::string& more, bool training) {
+    Run run(2, recipe(), more);
+    Batch batch;
+    REQUIRE(run.loader.next(batch));
+    if (training) return run.group.step(batch, next_token).loss();
+    Loader rows(run.context, sentences(26), {.batch = 13, .epochs = 1, .shuffle = false});
+    return run.group.evaluate(rows, next_token).loss;
+  };
+  CHECK(loss("dropout = 0.3", false) == loss("", false));
+  CHECK(loss("dropout = 0.3", true) != loss("", true));
+
+  Run run(1, recipe(), "dropout = 0.3");
+  std::map<std::string, std::uint32_t> draws;
+  const LossFn counted = [&](Module& m, const Batch& b, Step& step) {
+    const Loss out = next_token(m, b, step);
+    for (const char* path : {"drop", "block.0.attention", "block.1.attention", "block.1.drop1"})
+      draws[path] = Scope::current()->next_draw(name_hash(path));
+    return out;
+  };
+  Batch batch;
+  REQUIRE(run.loader.next(batch));
+  run.group.step(batch, counted);
+  CHECK(draws ==
+        std::map<std::string, std::uint32_t>{
+            {"drop", 1}, {"block.0.attention", 1}, {"block.1.attention", 1}, {"block.1.drop1", 1}});
+  Loader rows(run.context, sentences(26), {.batch = 26, .epochs = 1});
+  run.group.evaluate(rows, counted);
+  for (const auto& [path, count] : draws) {
+    INFO(path);
+    CHECK(count == 0);
   }
 }
 
