@@ -35,7 +35,7 @@ struct AttentionBackward {
            Tools::padded(in.keys), Tools::padded(in.width)};
     const std::size_t wide = x.keys * x.width, block = kQueryBlock * x.width;
     x.kt = Tools::memory(5 * wide + 2 * block + 2 * kQueryBlock * x.keys + kQueryRows * x.width +
-                         x.keys);
+                         Tools::factors(in));
     x.vt = x.kt + wide, x.k = x.vt + wide, x.dk = x.k + wide, x.dv = x.dk + wide;
     x.q = x.dv + wide, x.o = x.q + block, x.p = x.o + block, x.s = x.p + kQueryBlock * x.keys;
     x.row = x.s + kQueryBlock * x.keys, x.m = x.row + kQueryRows * x.width;

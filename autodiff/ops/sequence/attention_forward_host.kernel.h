@@ -20,8 +20,8 @@ struct AttentionForward {
     const AttentionInputs<T> a = in.only(pair);
     T *const to = out + in.out_at(pair), *const log = logsum + pair * a.queries;
     const std::size_t keys = Tools::padded(a.keys), width = Tools::padded(a.width);
-    T* const kt =
-        Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width) + keys);
+    T* const kt = Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width) +
+                                Tools::factors(a));
     T *const v = kt + a.width * keys, *const p = v + a.keys * width,
              *const q = p + kQueryRows * keys, *const o = q + kQueryRows * width,
              *const m = o + kQueryRows * width;
@@ -42,10 +42,7 @@ struct AttentionForward {
         T top;
         total[r] = Tools::exponentials(p + r * keys, a.seen(first + r), end, &top);
         log[first + r] = top + std::log(total[r]);
-        if (a.drop.p != 0) {
-          Tools::factors(a, first + r, m);
-          Tools::multiply(p + r * keys, m, a.seen(first + r));
-        }
+        if (a.drop.p != 0) Tools::drop(a, first + r, m, p + r * keys);
       }
       Tools::template product<false>(kQueryRows, width, n, p, keys, 1, v, width, o, width);
       for (std::size_t r = 0; r < rows; ++r) {
