@@ -23,12 +23,11 @@ struct DropoutRow {
     const T* in = x + row * columns;
     T* out = y + row * columns;
     const DropoutRow f = *this;
-    DropoutDraw d = draw.here();
-    d.first_row += static_cast<std::uint32_t>(row);
+    const DropoutDraw d = draw.of_row(row);
     // Whole quads have no branch: vector code.
     const std::size_t whole = columns / 4;
     team.each(whole, [=](std::size_t quad) {
-      const Philox::Words words = d.words(0, quad);
+      const Philox::Words words = d.words(quad);
       const T *a = in + quad * 4, m = f.scale;
       T* b = out + quad * 4;
       const T v0 = a[0] * m, v1 = a[1] * m, v2 = a[2] * m, v3 = a[3] * m;
@@ -38,7 +37,7 @@ struct DropoutRow {
       b[3] = d.keeps(words.v[3]) ? v3 : T(0);
     });
     team.each(columns % 4, [=](std::size_t k) {
-      const Philox::Words words = d.words(0, whole);
+      const Philox::Words words = d.words(whole);
       const std::size_t i = whole * 4 + k;
       out[i] = d.keeps(words.v[k]) ? in[i] * f.scale : T(0);
     });

@@ -17,18 +17,18 @@ struct DropoutDraw {
   const PassNumbers* numbers = nullptr;  // may be null
   float p = 0;                           // 0: nothing is dropped
 
-  // The same with the numbers of a recorded pass added; in kernels.
-  BELFRY_HD DropoutDraw here() const {
+  // The same for one row of the pass, with a recorded pass's numbers added; in kernels.
+  BELFRY_HD DropoutDraw of_row(std::size_t row) const {
     DropoutDraw d = *this;
+    d.first_row += static_cast<std::uint32_t>(row);
     if (numbers != nullptr) {
       d.update += numbers->update;
       d.first_row += numbers->first_row;
     }
     return d;
   }
-  BELFRY_HD Philox::Words words(std::size_t row, std::size_t quad) const {
-    return philox(draw, update, first_row + static_cast<std::uint32_t>(row),
-                  static_cast<std::uint32_t>(quad));
+  BELFRY_HD Philox::Words words(std::size_t quad) const {
+    return philox(draw, update, first_row, static_cast<std::uint32_t>(quad));
   }
   BELFRY_HD bool keeps(std::uint32_t word) const { return unit_float(word) >= p; }
 };

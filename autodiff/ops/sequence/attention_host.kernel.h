@@ -61,11 +61,11 @@ struct AttentionHost {
   // m[0..n) = what dropout multiplies the n probabilities of a query of one pair by; x *= m. Out of
   // line, so that loops without dropout are compiled as if there were none.
   [[gnu::noinline]] static void drop(const AttentionInputs<T>& a, std::size_t query, T* m, T* x) {
-    const DropoutDraw d = a.drop.here();
+    const DropoutDraw d = a.drop.of_row(0);
     const T kept = a.kept;
     const std::size_t first = a.quad_at(0, query), quads = (a.seen(query) + 3) / 4;
     for (std::size_t quad = 0; quad < quads; ++quad) {
-      const Philox::Words words = d.words(0, first + quad);
+      const Philox::Words words = d.words(first + quad);
       T* const to = m + quad * 4;
       to[0] = d.keeps(words.v[0]) ? kept : T(0);
       to[1] = d.keeps(words.v[1]) ? kept : T(0);

@@ -46,8 +46,8 @@ struct AttentionInputs {
   // What the probability of a pair's query and key is multiplied by.
   BELFRY_HD T factor(std::size_t pair, std::size_t query, std::size_t key) const {
     if (drop.p == 0) return T(1);
-    const DropoutDraw d = drop.here();
-    const Philox::Words w = d.words(pair / heads, quad_at(pair, query) + key / 4);
+    const DropoutDraw d = drop.of_row(pair / heads);
+    const Philox::Words w = d.words(quad_at(pair, query) + key / 4);
     const std::uint32_t even = key % 4 == 0 ? w.v[0] : w.v[2], odd = key % 4 == 1 ? w.v[1] : w.v[3];
     return d.keeps(key % 2 == 0 ? even : odd) ? kept : T(0);
   }
