@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "belfry/autodiff/nn/key_values.h"
 #include "belfry/autodiff/nn/linear.h"
 
 namespace belfry {
@@ -20,6 +21,9 @@ class Attention : public Module {
   Attention(Module& parent, const std::string& name, std::int64_t width, std::int64_t heads,
             const Options& options);
   Tensor operator()(const Tensor& x) const;
+  // x goes on where `past` ends and is added to it: any number of first positions, then one at a
+  // time. Throws GradientError for more, and unless the attention is causal.
+  Tensor operator()(const Tensor& x, KeyValues& past) const;
 
  private:
   std::int64_t heads_;

@@ -18,8 +18,9 @@ TransformerBlock::TransformerBlock(Module& parent, const std::string& name, std:
       down_(*this, "down", 4 * width, width, Activation::none, true, o.out_start),
       drop2_(*this, "drop2", o.dropout) {}
 
-Tensor TransformerBlock::operator()(const Tensor& x) const {
-  const Tensor y = add(x, drop1_(attention_(norm1_(x))));
+Tensor TransformerBlock::operator()(const Tensor& x, KeyValues* past) const {
+  const Tensor seen = past == nullptr ? attention_(norm1_(x)) : attention_(norm1_(x), *past);
+  const Tensor y = add(x, drop1_(seen));
   return add(y, drop2_(down_(up_(norm2_(y)))));
 }
 

@@ -20,7 +20,8 @@ class TransformerBlock : public Module {
   };
   TransformerBlock(Module& parent, const std::string& name, std::int64_t width, std::int64_t heads,
                    const Options& options);
-  Tensor operator()(const Tensor& x) const;
+  // With `past` x goes on where that ends: Attention.
+  Tensor operator()(const Tensor& x, KeyValues* past = nullptr) const;
 
  private:
   LayerNorm norm1_;

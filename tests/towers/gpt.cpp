@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Model gpt on towers: promise 1, strict mode, start values, what its factory refuses.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -167,6 +168,54 @@ TEST_CASE("gpt: dropout acts in training alone, and on the attention too") {
     INFO(path);
     CHECK(count == 0);
   }
+}
+
+TEST_CASE("gpt: one position behind kept keys and values has the logits of the whole row") {
+  Run run(1, recipe(), "dropout = 0.1", 26);
+  for (int u = 0; u < 40; ++u) run.step();  // to weights that differ
+  using Tokens = std::vector<double>;
+  const auto row = [&](const Tokens& tokens, std::size_t first) {
+    const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(first);
+    return Tensor::from({begin, tokens.end()}, {1, static_cast<std::int64_t>(tokens.end() - begin)},
+                        DType::i32, run.context.device(0));
+  };
+  const auto last = [](const Tensor& logits) {
+    const std::vector<double> all = logits.to_vector();
+    return std::vector<double>(all.end() - kVocabulary, all.end());
+  };
+  Loader one(run.context, sentences(26), {.batch = 1, .shuffle = false, .prefetch = 0});
+  run.group.evaluate(one, [&](Module& m, const Batch& b, Step& step) {
+    auto& model = static_cast<Classifier&>(m);
+    for (const std::size_t prompt : {1u, 5u, 12u}) {
+      Tokens tokens(prompt, 3);
+      std::vector<KeyValues> past;
+      std::size_t seen = 0;
+      double largest = 0, worst = 0;
+      while (tokens.size() <= static_cast<std::size_t>(kContext)) {  // greedily
+        const std::vector<double> want = last(model.forward(row(tokens, 0))),
+                                  got = last(model.continued(row(tokens, seen), past).value());
+        seen = tokens.size();
+        REQUIRE(past.size() == 2);
+        REQUIRE(past[1].positions() == static_cast<std::int64_t>(seen));
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          largest = std::max(largest, std::fabs(want[i]));
+          worst = std::max(worst, std::fabs(got[i] - want[i]));
+        }
+        const auto likeliest = std::max_element(want.begin(), want.end()) - want.begin();
+        REQUIRE(std::max_element(got.begin(), got.end()) - got.begin() == likeliest);
+        tokens.push_back(static_cast<double>(likeliest));
+      }
+      INFO("prompt of " << prompt << ": off by " << worst << " of " << largest);
+      CHECK(largest > 1);
+      CHECK(worst <= 1e-5 * largest);
+      CHECK_THROWS_AS(model.continued(row({3}, 0), past), GradientError);  // no more positions
+      std::vector<KeyValues> two;
+      model.continued(row({3, 3}, 0), two);
+      CHECK_THROWS_WITH(model.continued(row({3, 3}, 0), two),
+                        Contains("attention") && Contains("one position"));
+    }
+    return next_token(m, b, step);
+  });
 }
 
 TEST_CASE("gpt learns which token follows which") {
