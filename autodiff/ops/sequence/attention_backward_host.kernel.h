@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "belfry/autodiff/ops/sequence/attention_backward.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_dropout_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_host.kernel.h"
 
 namespace belfry {
@@ -18,6 +19,7 @@ struct AttentionBackward {
   static constexpr const char* name =
       kernel_name<T>("attention_backward_f32", "attention_backward_f64");
   using Tools = AttentionHost<T>;
+  using Dropout = AttentionDropoutHost<T>;
   AttentionInputs<T> in;
   const T *g, *out, *logsum;
   T *dq, *dk, *dv;
@@ -35,7 +37,7 @@ struct AttentionBackward {
            Tools::padded(in.keys), Tools::padded(in.width)};
     const std::size_t wide = x.keys * x.width, block = kQueryBlock * x.width;
     x.kt = Tools::memory(5 * wide + 2 * block + 2 * kQueryBlock * x.keys + kQueryRows * x.width +
-                         Tools::factors(in));
+                         Dropout::memory(in));
     x.vt = x.kt + wide, x.k = x.vt + wide, x.dk = x.k + wide, x.dv = x.dk + wide;
     x.q = x.dv + wide, x.o = x.q + block, x.p = x.o + block, x.s = x.p + kQueryBlock * x.keys;
     x.row = x.s + kQueryBlock * x.keys, x.m = x.row + kQueryRows * x.width;
