@@ -9,7 +9,7 @@
 
 namespace belfry {
 
-// The seven classes of failure. Apps map each to one exit code; libraries only throw.
+// The eight classes of failure. Apps map each to one exit code; libraries only throw.
 enum class ErrorClass : std::uint8_t {
   config,
   data,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <any>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,27 +56,28 @@ void Table<Entry>::throw_unknown_name(const std::string& name, std::string_view 
   belfry::throw_unknown_name(name, what, known);
 }
 
-// All plug-in tables, one per entry type. Copyable, so a program may extend the built-in one.
+// All plug-in tables, one per entry type. A value: a copy that is extended leaves the other as it
+// is.
 class Registry {
  public:
   template <class Entry>
   Table<Entry>& table() {
-    auto& slot = tables_[std::type_index(typeid(Entry))];
-    if (!slot) slot = std::make_shared<Table<Entry>>();
-    return *static_cast<Table<Entry>*>(slot.get());
+    std::any& slot = tables_[std::type_index(typeid(Entry))];
+    if (!slot.has_value()) slot = Table<Entry>();
+    return *std::any_cast<Table<Entry>>(&slot);
   }
   template <class Entry>
   const Table<Entry>& table() const {
     static const Table<Entry> empty;
     const auto it = tables_.find(std::type_index(typeid(Entry)));
-    return it == tables_.end() ? empty : *static_cast<const Table<Entry>*>(it->second.get());
+    return it == tables_.end() ? empty : *std::any_cast<Table<Entry>>(&it->second);
   }
   // Adds a user's network to the models that configs can name; defined in towers/model.h.
   template <class Net>
   void model(const std::string& name);
 
  private:
-  std::map<std::type_index, std::shared_ptr<void>> tables_;
+  std::map<std::type_index, std::any> tables_;  // copied with the registry
 };
 
 // A registry with every plug-in of this build. Defined in the generated register_all.cpp.

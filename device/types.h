@@ -20,8 +20,8 @@ bool is_floating(DType type) noexcept;
 
 enum class Backend : std::uint8_t { cpu, cuda };
 
-// What products and convolutions of f32 tensors compute in on a GPU; they always add up in f32,
-// and parameters and folds are f32. CPU devices know f32 only.
+// What products and convolutions of f32 tensors compute in; they always add up in f32, and
+// parameters and folds are f32. CPU devices know f32, and bf16 where the processor has it.
 enum class Precision : std::uint8_t { f32, tf32, bf16 };
 
 std::string_view name_of(Precision precision) noexcept;  // "tf32"

@@ -24,10 +24,10 @@ using EvalFn = std::function<Loss(Module&, const Batch&, Step&)>;
 // the towers, averages their gradients and applies one update. Owns the replicas, the parameters
 // and the optimizer's state. Used by one thread, which works as tower 0 during step().
 //
-// Any error leaves parameters, state and clocks as before the update. GradientError (a gradient
-// missing on some towers), NumericError (non-finite gradient) and errors thrown by the user's
-// function name rank, tower and update, and training may go on; after CommError or DeviceError the
-// group may only be destroyed.
+// Any error leaves parameters, state and clocks as before the update, a NumericError but for the
+// clock of the learning rate. GradientError (a gradient missing on some towers), NumericError (not
+// finite) and errors thrown by the user's function name rank, tower and update, and training may go
+// on; after CommError or DeviceError the group may only be destroyed.
 class TowerGroupBase {
  public:
   using Factory = std::function<std::unique_ptr<Module>()>;

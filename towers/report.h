@@ -17,8 +17,8 @@ struct Report {
   double lr = 0;
   double weight = 0;     // sum of the units' loss weights
   double mean_loss = 0;  // weighted mean, the l2 term included
-  double norm = 0;       // of the mean gradient before clipping; 0 unless clip or statistics are on
-  double clip = 1;       // factor the global-norm clip applied
+  double norm = 0;  // of the mean gradient before clipping; 0 without guard, clip, l2, statistics
+  double clip = 1;  // factor the global-norm clip applied
   double mean_norm2 = 0, unit_norm2 = 0;  // T and L, with statistics
   std::int64_t units = 0;
   std::map<std::string, double> metrics;  // Step::report: sum over sum of weights
