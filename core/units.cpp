@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "belfry/core/error.h"
@@ -34,6 +35,12 @@ bool take_suffix(std::string_view* text, std::string_view suffix) {
   return true;
 }
 
+// A product of decimals that binary could not hold: the whole number it misses by a rounding.
+double settled(double product) {
+  const double whole = std::round(product), off = std::abs(product - whole);
+  return off <= 4 * std::numeric_limits<double>::epsilon() * whole ? whole : product;
+}
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 }  // namespace
@@ -55,7 +62,7 @@ Period Period::parse(std::string_view text, std::string_view what) {
   }
   double number = 0;
   if (!parse_number(rest, &number)) throw_bad_period(text, what);
-  out.value = number * factor;
+  out.value = settled(number * factor);
   const bool whole = out.value == std::floor(out.value);
   if (out.value >= kLargest || (out.unit != Unit::epochs && !whole)) throw_bad_period(text, what);
   return out;
@@ -72,7 +79,8 @@ std::int64_t Period::to_updates(std::int64_t rows_per_epoch, std::int64_t global
     throw ConfigError(ErrorText{.what = "'" + to_string(*this) + "' counts epochs",
                                 .found = "data without a number of rows per epoch",
                                 .fix = "use updates (500u) or rows (10krows)"});
-  const double updates = value * static_cast<double>(ceil_div(rows_per_epoch, global_batch));
+  const double updates =
+      settled(value * static_cast<double>(ceil_div(rows_per_epoch, global_batch)));
   if (updates >= kLargest)
     throw ConfigError(ErrorText{.what = "'" + to_string(*this) + "' is too long",
                                 .expected = "fewer than 2^53 updates"});

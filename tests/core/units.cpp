@@ -19,6 +19,8 @@ TEST_CASE("Periods parse and print") {
   CHECK(round_trip("1.5Mrows") == "1500krows");
   CHECK(round_trip("64rows") == "64rows");
   CHECK(Period::parse("2e").unit == Period::Unit::epochs);
+  CHECK(round_trip("1.001krows") == "1001rows");  // 1.001 * 1000 is below 1001 in binary
+  CHECK(round_trip("4.1Mrows") == "4100krows");
 }
 
 TEST_CASE("What is not a period is refused by name") {
@@ -36,6 +38,8 @@ TEST_CASE("Periods turn into updates, rounded up") {
   CHECK(Period::parse("7u").to_updates(0, 0) == 7);
   CHECK(Period::parse("2e").to_updates(3823, 955) == 10);  // 5 updates an epoch, the last of 3 rows
   CHECK(Period::parse("0.5e").to_updates(3823, 955) == 3);
+  CHECK(Period::parse("1.1e").to_updates(50, 1) == 55);  // not 56 for a digit of binary
+  CHECK(Period::parse("1.11e").to_updates(50, 1) == 56);
   CHECK(Period::parse("10krows").to_updates(0, 128) == 79);
   CHECK(Period::parse("1Mrows").to_updates(60000, 1000) == 1000);
   CHECK_THROWS_WITH(Period::parse("2e").to_updates(0, 128),
