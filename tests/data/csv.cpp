@@ -115,6 +115,14 @@ TEST_CASE("csv: header detection never guesses") {
              Contains("'a'"));
 }
 
+TEST_CASE("csv: a header may begin with '<', a page may not") {
+  TempFolder dir;
+  CHECK(read_all(*from_text(dir, "<OPEN>,<CLOSE>,<UP>\n1,2,0\n", {.label = "<UP>"})) ==
+        Rows{{1, 2}, {0}});
+  for (const char* page : {"<!DOCTYPE html>\n", "<html>\n", "<HTML>\n", "<?xml version=\"1.0\"?>"})
+    CHECK_THAT(data_error([&] { from_text(dir, page); }), Contains("an HTML or XML page"));
+}
+
 TEST_CASE("csv: columns by index, shape, scaling, delimiter, field name and row range") {
   TempFolder dir;
   const std::string text = "0;4;8;12;16\n1;8;8;8;8\n";
