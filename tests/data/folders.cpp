@@ -27,6 +27,11 @@ const std::string kAlpha = from_hex(
     "89504e470d0a1a0a0000000d4948445200000002000000010806000000f4227f8a0000001149444154789c63f8ffff"
     "3f"
     "c38914a3ff001aa3055b01d7062d0000000049454e44ae426082");
+// 3 x 1 greys of 16 bits, 0, 0x8000, 0xffff, that say nothing of their gamma.
+const std::string kGreys16 = from_hex(
+    "89504e470d0a1a0a0000000d49484452000000030000000110000000006e1b972b0000000f4944415478da63606068"
+    "60"
+    "f8ff1f000504027f5afbf7a70000000049454e44ae426082");
 // 8 x 8 of (120, 60, 200), which JPEG makes (121, 60, 200).
 const std::string kJpeg = from_hex(
     "ffd8ffe000104a46494600010100000100010000ffdb0043000302020302020303030304030304050805050404050a"
@@ -74,6 +79,7 @@ TEST_CASE("images: PNG and JPEG as Pillow reads them, in colour and grey") {
   CHECK(decode_image(bytes(kGreys), "g.png", 3).pixels ==
         Pixels{0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255});
   CHECK(decode_image(bytes(kAlpha), "a.png", 3).pixels == Pixels{0, 0, 0, 200, 100, 50});
+  CHECK(decode_image(bytes(kGreys16), "w.png", 1).pixels == Pixels{0, 128, 255});
   const DecodedImage jpeg = decode_image(bytes(kJpeg), "j.jpg", 3);
   REQUIRE(jpeg.pixels.size() == 192);
   for (std::size_t i = 0; i < 192; i += 3)
@@ -114,6 +120,8 @@ TEST_CASE("images: a folder a class, sorted, other files left out, normalised by
   put(dir, "set/cat/a.png", kColours);
   put(dir, "set/cat/notes.txt", "no image");
   put(dir, "set/.cache/x.png", "no image");
+  put(dir, "set/cat/.ipynb_checkpoints/a-checkpoint.png", kColours);
+  put(dir, "set/dog/._b.PNG", "what macOS keeps of b.PNG");
   const auto set = folders(dir.path("set"), {.mean = {0, 0.5, 0}, .stddev = {1, 0.5, 2}});
   CHECK(set->describe() == "folders: 3 rows, image [2, 3, 3] f32, label i32, 2 classes");
   CHECK(set->class_names() == std::vector<std::string>{"cat", "dog"});

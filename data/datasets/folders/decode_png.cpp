@@ -25,6 +25,7 @@ DecodedImage decode_png(std::span<const std::uint8_t> file, const std::string& p
   DecodedImage out{png.image.height, png.image.width, channels, {}};
   if (size_only) return out;
   png.image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // else 16 bits without a gamma count as linear
   out.pixels.resize(PNG_IMAGE_SIZE(png.image));
   const png_color black{0, 0, 0};
   if (png_image_finish_read(&png.image, &black, out.pixels.data(), 0, nullptr) == 0) damaged();

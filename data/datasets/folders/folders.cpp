@@ -34,11 +34,11 @@ std::vector<std::uint8_t> bytes_of(const std::string& path,
 // Of its header alone, or of all of it where the sizes come late.
 DecodedImage size_of_image(const std::string& path) {
   constexpr std::uint64_t kHeader = 1 << 16;
-  if (std::vector<std::uint8_t> head = bytes_of(path, kHeader); head.size() == kHeader) {
-    try {
-      return decode_size(head, path);
-    } catch (const DataError&) {
-    }
+  const std::vector<std::uint8_t> head = bytes_of(path, kHeader);
+  try {
+    return decode_size(head, path);
+  } catch (const DataError&) {
+    if (head.size() < kHeader) throw;
   }
   return decode_size(bytes_of(path), path);
 }
@@ -53,6 +53,8 @@ bool is_image(const fs::path& path) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return end == ".jpg" || end == ".jpeg" || end == ".png";
 }
+
+bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
 struct Files {
   std::vector<std::string> names;  // of the classes
@@ -75,7 +77,7 @@ std::vector<std::string> class_folders(const std::string& root) {
                   "check the path; it is relative to the config file");
   std::vector<std::string> out;
   for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code))
-    if (it->is_directory(code) && !it->path().filename().string().starts_with("."))
+    if (it->is_directory(code) && !hidden(it->path()))
       out.push_back(it->path().filename().string());
   if (code) refuse_folder(root, "the folder cannot be read", code.message(), "");
   std::sort(out.begin(), out.end());
@@ -91,7 +93,10 @@ void add_class(const std::string& folder, std::int32_t label, Files& out) {
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
        it.increment(code))
-    if (is_image(it->path()) && it->is_regular_file(code)) paths.push_back(it->path().string());
+    if (hidden(it->path()))
+      it.disable_recursion_pending();
+    else if (is_image(it->path()) && it->is_regular_file(code))
+      paths.push_back(it->path().string());
   if (code) refuse_folder(folder, "the folder cannot be read", code.message(), "");
   std::sort(paths.begin(), paths.end());
   out.labels.insert(out.labels.end(), paths.size(), label);
@@ -135,8 +140,8 @@ class FolderImages final : public Dataset {
   std::string warning() const override {
     std::string list;
     for (std::size_t c = 0; c < files_.names.size(); ++c)
-      if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
-          files_.labels.end())
+      if (!std::binary_search(files_.labels.begin(), files_.labels.end(),
+                              static_cast<std::int32_t>(c)))
         list += (list.empty() ? "'" : ", '") + files_.names[c] + "'";
     return list.empty() ? "" : "classes without images: " + list;
   }
@@ -182,8 +187,9 @@ class FolderImages final : public Dataset {
       refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
     const auto channels = static_cast<std::size_t>(options_.channels);
     const std::size_t n = static_cast<std::size_t>(shape.size());
-    std::vector<float> values(decoded.pixels.begin(), decoded.pixels.end());
-    if (!fits) values = resized(decoded, shape[0], shape[1], options_.fit == "crop");
+    const std::vector<float> values =
+        fits ? std::vector<float>(decoded.pixels.begin(), decoded.pixels.end())
+             : resized(decoded, shape[0], shape[1], options_.fit == "crop");
     const std::vector<double>&mean = options_.mean, &stddev = options_.stddev;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t c = i % channels;
