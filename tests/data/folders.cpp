@@ -129,6 +129,12 @@ TEST_CASE("images: resizing gives Pillow's BILINEAR values, smaller and larger")
         115.25, 147.4920654296875, 98.46428680419922});
 }
 
+TEST_CASE("images: of a tall image no more is made narrow than its middle needs") {
+  const DecodedImage image{kMostPixels, 1, 1, Pixels(kMostPixels, 7)};
+  const std::vector<float> middle = resized(image, 1, 16384, true);
+  CHECK(middle == std::vector<float>(16384, 7));
+}
+
 TEST_CASE("images: a folder a class, sorted, other files left out, normalised by channel") {
   TempFolder dir;
   put(dir, "set/dog/b.PNG", kColours);

@@ -38,8 +38,9 @@ inline std::uint8_t grey_of(std::uint32_t r, std::uint32_t g, std::uint32_t b) {
 void check_image_size(const std::string& path, std::uint64_t rows, std::uint64_t columns);
 
 // The image as [rows, columns] by a triangle filter as wide as the reduction (as Pillow's
-// BILINEAR), in 0..255. With `crop` its middle of the right ratio, else the whole of it.
-std::vector<float> resized(const DecodedImage& image, std::int64_t rows, std::int64_t columns,
-                           bool crop);
+// BILINEAR), in 0..255, until this thread's next call. With `crop` its middle of the right ratio,
+// else the whole of it.
+const std::vector<float>& resized(const DecodedImage& image, std::int64_t rows,
+                                  std::int64_t columns, bool crop);
 
 }  // namespace belfry

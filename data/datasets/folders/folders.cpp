@@ -2,6 +2,7 @@
 #include "belfry/data/datasets/folders/folders.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <span>
@@ -129,6 +130,10 @@ class FolderImages final : public Dataset {
     if (size.empty()) size = common_size();
     const Shape shape{size[0], size[1], options.channels};
     fields_ = {{"image", shape, DType::f32}, {"label", Shape{}, DType::i32}};
+    for (std::size_t c = 0; c < static_cast<std::size_t>(options.channels); ++c) {
+      mean_[c] = 255 * options.mean[options.mean.size() == 1 ? 0 : c];
+      factor_[c] = 1 / (255 * options.stddev[options.stddev.size() == 1 ? 0 : c]);
+    }
   }
   std::int64_t rows() const override { return static_cast<std::int64_t>(files_.paths.size()); }
   const std::vector<Field>& fields() const override { return fields_; }
@@ -186,22 +191,20 @@ class FolderImages final : public Dataset {
     if (!fits && options_.size.empty())
       refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
     const auto channels = static_cast<std::size_t>(options_.channels);
-    const std::size_t n = static_cast<std::size_t>(shape.size());
-    const std::vector<float> values =
-        fits ? std::vector<float>(decoded.pixels.begin(), decoded.pixels.end())
-             : resized(decoded, shape[0], shape[1], options_.fit == "crop");
-    const std::vector<double>&mean = options_.mean, &stddev = options_.stddev;
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t c = i % channels;
-      out[i] = static_cast<float>(
-          (static_cast<double>(values[i]) / 255 - mean[mean.size() == 1 ? 0 : c]) /
-          stddev[stddev.size() == 1 ? 0 : c]);
-    }
+    const auto bring = [&](const auto& values) {
+      for (std::size_t i = 0; i < values.size(); i += channels)
+        for (std::size_t c = 0; c < channels; ++c)
+          out[i + c] =
+              static_cast<float>((static_cast<double>(values[i + c]) - mean_[c]) * factor_[c]);
+    };
+    fits ? bring(decoded.pixels)
+         : bring(resized(decoded, shape[0], shape[1], options_.fit == "crop"));
   }
 
   Files files_;
   FoldersOptions options_;
   std::vector<Field> fields_;
+  std::array<double, 3> mean_{}, factor_{};  // of values up to 255, a channel
 };
 
 class FoldersFactory final : public DatasetFactory {
