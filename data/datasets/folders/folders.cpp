@@ -48,14 +48,15 @@ std::string size_text(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
+bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
 bool is_image(const fs::path& path) {
+  if (hidden(path)) return false;
   std::string end = path.extension().string();
   std::transform(end.begin(), end.end(), end.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return end == ".jpg" || end == ".jpeg" || end == ".png";
 }
-
-bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
 struct Files {
   std::vector<std::string> names;  // of the classes
@@ -93,11 +94,10 @@ void add_class(const std::string& folder, std::int32_t label, Files& out) {
   std::vector<std::string> paths;
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
-       it.increment(code))
-    if (hidden(it->path()))
-      it.disable_recursion_pending();
-    else if (is_image(it->path()) && it->is_regular_file(code))
-      paths.push_back(it->path().string());
+       it.increment(code)) {
+    if (hidden(it->path())) it.disable_recursion_pending();
+    if (is_image(it->path()) && it->is_regular_file(code)) paths.push_back(it->path().string());
+  }
   if (code) refuse_folder(folder, "the folder cannot be read", code.message(), "");
   std::sort(paths.begin(), paths.end());
   out.labels.insert(out.labels.end(), paths.size(), label);
@@ -145,8 +145,8 @@ class FolderImages final : public Dataset {
   std::string warning() const override {
     std::string list;
     for (std::size_t c = 0; c < files_.names.size(); ++c)
-      if (!std::binary_search(files_.labels.begin(), files_.labels.end(),
-                              static_cast<std::int32_t>(c)))
+      if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
+          files_.labels.end())
         list += (list.empty() ? "'" : ", '") + files_.names[c] + "'";
     return list.empty() ? "" : "classes without images: " + list;
   }
