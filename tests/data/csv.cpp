@@ -119,7 +119,7 @@ TEST_CASE("csv: names are UTF-8 whether the file is or not, for checkpoints keep
   TempFolder dir;
   const std::string utf8 = "\xc3\x96l", latin1 = "\xd6l";
   const CsvOptions options{.label = "y", .features = {utf8}};
-  for (const std::string& name : {utf8, latin1}) {
+  for (const std::string& name : {utf8, latin1, "\xef\xbb\xbf" + latin1}) {
     const auto set = from_text(dir, name + ",y\n7,1\n", options);
     CHECK(read_all(*set) == Rows{{7}, {1}});
     CHECK(set->figures() == Figures{{"column." + utf8, {0}}});

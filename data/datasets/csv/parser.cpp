@@ -32,7 +32,9 @@ std::size_t character(std::string_view text) {
 
 // Latin-1 as UTF-8, or "" for what is UTF-8 already.
 std::string utf8_of(std::string_view text) {
-  std::size_t at = 0;
+  unsigned bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  std::size_t at = bits < 0x80 ? text.size() : 0;  // of ASCII no more has to be asked
   while (at < text.size()) {
     const std::size_t n = character(text.substr(at));
     if (n == 0) break;
@@ -55,7 +57,8 @@ CsvParser::CsvParser(std::string_view text, char delimiter, std::string file)
   if (text_.substr(0, 3) == "\xef\xbb\xbf") start_ = 3;
   if (text_.substr(0, 2) == "\xff\xfe" || text_.substr(0, 2) == "\xfe\xff")
     fail(1, "the file is UTF-16 text", "save it as UTF-8");
-  if (converted_ = utf8_of(text_); !converted_.empty()) text_ = converted_;
+  if (converted_ = utf8_of(text_.substr(start_)); !converted_.empty())
+    text_ = converted_, start_ = 0;
   rewind();
 }
 
