@@ -12,7 +12,7 @@ std::vector<double> sample_values(std::int64_t count, double limit, std::uint64_
   out.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const auto w = philox(static_cast<std::uint32_t>(i), 0, 0, 0);
-    // 31 bits, odd: never 0, and exact in f32 after the division by a power of two only in f64
+    // 24 bits, odd: never 0, and exact in f32
     const double u = static_cast<double>((w.v[0] >> 8) | 1u) * 0x1p-24;
     out.push_back(static_cast<double>(static_cast<float>(((w.v[1] & 1u) != 0 ? u : -u) * limit)));
   }

@@ -45,7 +45,7 @@ struct OpEntry {
   std::function<std::vector<OpMisuse>()> misuses;
 };
 
-// `count` values spread over [-limit, limit] without ties or zeros: fixed, from Philox.
+// `count` values spread over [-limit, limit], none of them 0 and hardly two equal: from Philox.
 std::vector<double> sample_values(std::int64_t count, double limit = 1.0, std::uint64_t seed = 1);
 SampleInput sample(const Shape& shape, double limit = 1.0, std::uint64_t seed = 1);
 SampleInput sample_labels(std::int64_t rows, std::int64_t classes);

@@ -161,14 +161,20 @@ std::string guess_format(const std::uint8_t* bytes, std::size_t count) {
   struct Known {
     std::string_view start, name;
   };
-  static constexpr Known kKnown[] = {{"\x1f\x8b", "data that was compressed twice"},
+  // Long enough for tokens not to begin like that, short enough for a header's first 4 bytes.
+  static constexpr std::string_view kPage = "an HTML or XML page";
+  static constexpr Known kKnown[] = {{"\x1f\x8b\x08", "data that was compressed twice"},
                                      {"PK\x03\x04", "a zip archive"},
                                      {"BZh", "bzip2 data"},
                                      {"\xfd"
                                       "7zXZ",
                                       "xz data"},
                                      {"\x28\xb5\x2f\xfd", "zstd data"},
-                                     {"<", "an HTML or XML page"},
+                                     {"<!DO", kPage},
+                                     {"<!do", kPage},
+                                     {"<htm", kPage},
+                                     {"<HTM", kPage},
+                                     {"<?xm", kPage},
                                      {"\x93NUMPY", "a npy array"},
                                      {"\x89PNG", "a PNG image"},
                                      {"\x89HDF", "an HDF5 file"},

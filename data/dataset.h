@@ -59,8 +59,7 @@ class Dataset {
   virtual std::string warning() const { return ""; }
 };
 
-// Reads one kind of data set from its config table. `split` is the table it came from, for
-// messages.
+// Reads one kind of data set from its config table.
 class DatasetFactory {
  public:
   virtual ~DatasetFactory() = default;

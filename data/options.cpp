@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/data/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -169,7 +171,7 @@ void check_number(const std::string& key, double value, bool positive) {
   if (std::isfinite(value) && (!positive || value > 0)) return;
   throw KeyError(key,
                  ErrorText{.what = "`" + key + "` is out of range",
-                           .found = std::to_string(value),
+                           .found = fmt::format("{}", value),
                            .expected = positive ? "a finite number above 0" : "a finite number"});
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/optim/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "belfry/core/error.h"
@@ -21,18 +23,19 @@ bool any_match(const std::vector<std::string>& patterns, const std::string& name
 
 std::string clip_fault(const Optimizer& o) {
   if (o.clip == Clip::none && o.clip_limit != 0)
-    return "clip_limit = " + std::to_string(o.clip_limit) +
+    return "clip_limit = " + fmt::format("{}", o.clip_limit) +
            " has no effect: set clip to 'value' or 'global_norm'";
   if (o.clip != Clip::none && !(o.clip_limit > 0))
     return std::string("clip = \"") + (o.clip == Clip::value ? "value" : "global_norm") +
-           "\" needs clip_limit: found " + std::to_string(o.clip_limit) + ", expected a number > 0";
+           "\" needs clip_limit: found " + fmt::format("{}", o.clip_limit) +
+           ", expected a number > 0";
   return "";
 }
 
 std::string decay_fault(const Optimizer& o) {
   const double shrink = o.lr.base * o.weight_decay;
   if (shrink < 1 || (o.rule && o.rule->layerwise())) return "";
-  return "lr * weight_decay: found " + std::to_string(shrink) +
+  return "lr * weight_decay: found " + fmt::format("{}", shrink) +
          ", expected below 1, or each update turns the sign of the parameters";
 }
 
@@ -40,7 +43,7 @@ std::string multiplier_fault(const Optimizer& o) {
   for (const auto& [pattern, factor] : o.multipliers) {
     if (pattern.empty()) return "multipliers: a pattern is empty";
     if (!(std::abs(factor) <= 1e6))
-      return "multipliers: '" + pattern + "': found " + std::to_string(factor) +
+      return "multipliers: '" + pattern + "': found " + fmt::format("{}", factor) +
              ", expected a finite number in [-1e6, 1e6]";
   }
   return "";

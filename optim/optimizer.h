@@ -15,13 +15,13 @@ namespace belfry {
 enum class Statistics : std::uint8_t { none, norms, squares };
 enum class Clip : std::uint8_t { none, value, global_norm };
 
-// How averaged gradients become an update: a rule and what surrounds it. A value: copy it, set
-// fields or chain the setters. Patterns are globs over variable names ("*.bias"); a later one wins.
 // repeatable: the same layout gives the same bits. strict: the rows are cut into virtual shards,
 // each a backward pass of its own, so any number of towers gives the same bits. fast: the
 // transport's own sum; threads have none, so there it is repeatable.
 enum class ReduceMode : std::uint8_t { repeatable, strict, fast };
 
+// How averaged gradients become an update: a rule and what surrounds it. A value: copy it, set
+// fields or chain the setters. Patterns are globs over variable names ("*.bias"); a later one wins.
 struct Optimizer {
   std::shared_ptr<const Rule> rule;
   LearningRate lr;

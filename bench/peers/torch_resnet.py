@@ -152,12 +152,6 @@ def relative(found, expected):
     return abs(found - expected) / abs(expected)
 
 
-def belfry(command, *arguments):
-    done = subprocess.run([command, *map(str, arguments)], check=True, stdout=subprocess.PIPE,
-                          text=True)
-    return [float(line) for line in done.stdout.split()]
-
-
 def table(losses, free, theirs, apart, theirs_apart):
     print("PyTorch with NCHW, and how far from it PyTorch with NHWC and Belfry are\n\n"
           "| update | gradient at its weights: NHWC | Belfry | loss, trained freely | NHWC | Belfry |\n"

@@ -64,6 +64,34 @@ TEST_CASE_METHOD(Fixture, "NaN and overflowing logits reach the loss", "[ops]") 
   REQUIRE(cross_entropy(f32({0, -1e30}, {1, 2}), labels({0})).mean.item() == 0.0);
 }
 
+TEST_CASE_METHOD(Fixture, "small losses of large logits keep their digits", "[ops]") {
+  // log(1 + e^-9) beside a label's logit of 3000, where f32 counts in steps of 2.4e-4.
+  const Tensor logits = f32({2991, 3000}, {1, 2});
+  REQUIRE(cross_entropy(logits, labels({1})).mean.item() ==
+          Approx(std::log1p(std::exp(-9.0))).epsilon(1e-3));
+  REQUIRE(cross_entropy(logits, labels({0})).mean.item() ==
+          Approx(9 + std::log1p(std::exp(-9.0))).epsilon(1e-6));
+}
+
+TEST_CASE_METHOD(Fixture, "batch norm writes its input's gradient over that of its result",
+                 "[ops]") {
+  const Tensor one = f32({1, 1}, {2}), zero = f32({0, 0}, {2});
+  Tape tape;
+  Scope scope({.tape = &tape});
+  const Tensor x = tape.leaf(random({6, 2}));
+  const void* of_result = nullptr;
+  const auto forward = [](std::span<const Tensor> in) { return sum(in[0]); };
+  const auto backward = [&of_result](Backward& b, std::span<const Tensor>, const Tensor&) {
+    const Tensor g = b.into(0);
+    g.device().main().fill(g.raw(), 0, g.bytes());
+    of_result = g.raw();
+  };
+  const Tensor y = batch_norm(x, one, zero, {}, {.relu = true});
+  tape.backward(custom_op("zeros", {y}, forward, backward));
+  REQUIRE(of_result != nullptr);
+  REQUIRE(tape.grad(x).raw() == of_result);
+}
+
 TEST_CASE_METHOD(Fixture, "a label out of range is a DataError with its row", "[ops]") {
   const Tensor logits = random({3, 4});
   for (const double bad : {4.0, -1.0}) {

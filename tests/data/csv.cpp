@@ -115,6 +115,31 @@ TEST_CASE("csv: header detection never guesses") {
              Contains("'a'"));
 }
 
+TEST_CASE("csv: names are UTF-8 whether the file is or not, for checkpoints keep them") {
+  TempFolder dir;
+  const std::string utf8 = "\xc3\x96l", latin1 = "\xd6l";
+  const CsvOptions options{.label = "y", .features = {utf8}};
+  for (const std::string& name : {utf8, latin1, "\xef\xbb\xbf" + latin1}) {
+    const auto set = from_text(dir, name + ",y\n7,1\n", options);
+    CHECK(read_all(*set) == Rows{{7}, {1}});
+    CHECK(set->figures() == Figures{{"column." + utf8, {0}}});
+  }
+  // No UTF-8 though its bytes look like it: cut, too long, half of a pair, beyond the last one.
+  for (const std::string name : {"\xc3", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
+    CHECK(from_text(dir, name + ",y\n7,1\n")->figures().begin()->first.substr(0, 9) ==
+          "column.\xc3" + std::string(1, static_cast<char>(name[0] & 0xbf)));
+  for (const std::string name : {"\xe2\x82\xac", "\xf0\x9f\x9a\x80", "\xed\x9f\xbf"})
+    CHECK(from_text(dir, name + ",y\n7,1\n")->figures().begin()->first == "column." + name);
+}
+
+TEST_CASE("csv: a header may begin with '<', a page may not") {
+  TempFolder dir;
+  CHECK(read_all(*from_text(dir, "<OPEN>,<CLOSE>,<UP>\n1,2,0\n", {.label = "<UP>"})) ==
+        Rows{{1, 2}, {0}});
+  for (const char* page : {"<!DOCTYPE html>\n", "<html>\n", "<HTML>\n", "<?xml version=\"1.0\"?>"})
+    CHECK_THAT(data_error([&] { from_text(dir, page); }), Contains("an HTML or XML page"));
+}
+
 TEST_CASE("csv: columns by index, shape, scaling, delimiter, field name and row range") {
   TempFolder dir;
   const std::string text = "0;4;8;12;16\n1;8;8;8;8\n";

@@ -27,6 +27,11 @@ const std::string kAlpha = from_hex(
     "89504e470d0a1a0a0000000d4948445200000002000000010806000000f4227f8a0000001149444154789c63f8ffff"
     "3f"
     "c38914a3ff001aa3055b01d7062d0000000049454e44ae426082");
+// 3 x 1 greys of 16 bits, 0, 0x8000, 0xffff, that say nothing of their gamma.
+const std::string kGreys16 = from_hex(
+    "89504e470d0a1a0a0000000d49484452000000030000000110000000006e1b972b0000000f4944415478da63606068"
+    "60"
+    "f8ff1f000504027f5afbf7a70000000049454e44ae426082");
 // 8 x 8 of (120, 60, 200), which JPEG makes (121, 60, 200).
 const std::string kJpeg = from_hex(
     "ffd8ffe000104a46494600010100000100010000ffdb0043000302020302020303030304030304050805050404050a"
@@ -51,6 +56,17 @@ const std::string kJpegGrey = from_hex(
     "00"
     "00000a4583c1ffda0008010100003f00235dc82af0ffd9");
 
+// 8 x 8 of cyan 200, magenta 100, yellow 0, black 50, from Pillow.
+const std::string kInks = from_hex(
+    "ffd8ffee000e41646f626500640000000000ffdb0043000302020302020303030304030304050805050404050a0707"
+    "06080c0a0c0c0b0a0b0b0d0e12100d0e110e0b0b1016101113141515150c0f171816141812141514ffc00014080008"
+    "0008044311004d11005911004b1100ffc4001f0000010501010101010100000000000000000102030405060708090a"
+    "0bffc400b5100002010303020403050504040000017d01020300041105122131410613516107227114328191a10823"
+    "42b1c11552d1f02433627282090a161718191a25262728292a3435363738393a434445464748494a53545556575859"
+    "5a636465666768696a737475767778797a838485868788898a92939495969798999aa2a3a4a5a6a7a8a9aab2b3b4b5"
+    "b6b7b8b9bac2c3c4c5c6c7c8c9cad2d3d4d5d6d7d8d9dae1e2e3e4e5e6e7e8e9eaf1f2f3f4f5f6f7f8f9faffda000e"
+    "0443004d0059004b00003f00f8f2bd22bf54ebecdaffd9");
+
 std::span<const std::uint8_t> bytes(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
@@ -74,6 +90,7 @@ TEST_CASE("images: PNG and JPEG as Pillow reads them, in colour and grey") {
   CHECK(decode_image(bytes(kGreys), "g.png", 3).pixels ==
         Pixels{0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255});
   CHECK(decode_image(bytes(kAlpha), "a.png", 3).pixels == Pixels{0, 0, 0, 200, 100, 50});
+  CHECK(decode_image(bytes(kGreys16), "w.png", 1).pixels == Pixels{0, 128, 255});
   const DecodedImage jpeg = decode_image(bytes(kJpeg), "j.jpg", 3);
   REQUIRE(jpeg.pixels.size() == 192);
   for (std::size_t i = 0; i < 192; i += 3)
@@ -83,6 +100,11 @@ TEST_CASE("images: PNG and JPEG as Pillow reads them, in colour and grey") {
   CHECK(Pixels(grey.pixels.begin(), grey.pixels.begin() + 8) ==
         Pixels{0, 30, 60, 91, 119, 150, 180, 210});
   CHECK(decode_size(bytes(kJpeg), "j.jpg").columns == 8);
+  CHECK(decode_image(bytes(kColours), "c.png", 1).pixels == Pixels{18, 48, 78, 108, 138, 168});
+  const Pixels printed = decode_image(bytes(kInks), "p.jpg", 3).pixels;
+  REQUIRE(printed.size() == 192);
+  for (std::size_t i = 0; i < 192; ++i) CHECK(printed[i] == Pixels{44, 125, 205}[i % 3]);
+  CHECK(decode_image(bytes(kInks), "p.jpg", 1).pixels == Pixels(64, 110));
 }
 
 TEST_CASE("images: resizing gives Pillow's BILINEAR values, smaller and larger") {
@@ -107,6 +129,12 @@ TEST_CASE("images: resizing gives Pillow's BILINEAR values, smaller and larger")
         115.25, 147.4920654296875, 98.46428680419922});
 }
 
+TEST_CASE("images: of a tall image no more is made narrow than its middle needs") {
+  const DecodedImage image{kMostPixels, 1, 1, Pixels(kMostPixels, 7)};
+  const std::vector<float> middle = resized(image, 1, 16384, true);
+  CHECK(middle == std::vector<float>(16384, 7));
+}
+
 TEST_CASE("images: a folder a class, sorted, other files left out, normalised by channel") {
   TempFolder dir;
   put(dir, "set/dog/b.PNG", kColours);
@@ -114,6 +142,8 @@ TEST_CASE("images: a folder a class, sorted, other files left out, normalised by
   put(dir, "set/cat/a.png", kColours);
   put(dir, "set/cat/notes.txt", "no image");
   put(dir, "set/.cache/x.png", "no image");
+  put(dir, "set/cat/.ipynb_checkpoints/a-checkpoint.png", kColours);
+  put(dir, "set/dog/._b.PNG", "what macOS keeps of b.PNG");
   const auto set = folders(dir.path("set"), {.mean = {0, 0.5, 0}, .stddev = {1, 0.5, 2}});
   CHECK(set->describe() == "folders: 3 rows, image [2, 3, 3] f32, label i32, 2 classes");
   CHECK(set->class_names() == std::vector<std::string>{"cat", "dog"});
@@ -173,7 +203,7 @@ TEST_CASE("images: a damaged, cut or foreign file is a DataError that names it, 
     }
     return "";
   };
-  for (const std::string& file : {kColours, kJpeg, kJpegGrey}) {
+  for (const std::string& file : {kColours, kJpeg, kJpegGrey, kInks}) {
     const bool png = file == kColours;
     int decoded = 0;
     for (std::size_t n = 0; n < file.size(); ++n)

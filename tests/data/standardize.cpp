@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
+
 #include "belfry/core/document.h"
+#include "belfry/data/data_record.h"
 #include "belfry/data/datasets/csv/csv.h"
 #include "belfry/tests/data/files.h"
 
@@ -87,6 +90,15 @@ TEST_CASE("csv: under headers the model's columns are found by name") {
       data_error([&] { beside("features = [\"c\", \"b\", \"a\"]\n" + keys + "\"turned.csv\""); }),
       Contains("`features` are not those of the model: found 'c', 'b', 'a', expected 'a', "
                "'b', 'c'"));
+  // Figures of a checkpoint that somebody has changed are no places, and take no memory.
+  for (const double place : {-1.0, 2.5e15, std::nan("")}) {
+    const auto changed = recorded_data({.rows = 1,
+                                        .fields = train->fields(),
+                                        .figures = {{"column.a", {place}}, {"column.b", {0}}}});
+    CHECK_THAT(
+        data_error([&] { factory(keys + "\"other.csv\"")->open_beside(dir.path(""), *changed); }),
+        Contains("'b' among them"));
+  }
   // An index counts in the columns of [data], whose label the file may lack.
   const auto by_index = factory("label = 0\nfeatures = [1, 2]\nfile = \"train.csv\"");
   const auto middle = by_index->open(dir.path(""));

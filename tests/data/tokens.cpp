@@ -140,6 +140,15 @@ TEST_CASE("tokens: u16 and u32, little endian") {
   CHECK(read_all(*more, {}).labels == std::vector<Row>{{70000, 2}});
 }
 
+TEST_CASE("tokens: numbers whose bytes begin as other files do are numbers") {
+  const TempFolder folder;
+  for (const int first : {0x3c, 0x213c, 0x8b1f}) {  // "<", "<!", gzip's first two bytes
+    const auto set =
+        tokens({folder.write("a.gz", gzip(u16({first, 1, 2})))}, token_options(windows(2)));
+    CHECK(read_all(*set, {}).tokens == std::vector<Row>{{first, 1}});
+  }
+}
+
 TEST_CASE("tokens and text: wrong files are DataErrors that say what to do") {
   const TempFolder folder;
   const auto fault = [&](const std::string& bytes, const TokensOptions& o, const std::string& a,

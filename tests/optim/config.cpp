@@ -133,6 +133,8 @@ TEST_CASE("B32: numbers out of range in the config", "[optim][scenario]") {
   CHECK(has(fault_of("[optimizer]\nclip = \"value\"\nclip_limit = nan\n"), "clip_limit"));
   CHECK(has(fault_of("[optimizer]\nclip = \"norm\"\n"), "'global_norm'"));
   CHECK(has(fault_of("[optimizer]\nclip_limit = 1\n"), "no effect"));
+  CHECK(has(fault_of("[optimizer]\nclip_limit = 1e-7\n"), "clip_limit = 1e-07 has"));
+  CHECK(has(fault_of("[optimizer]\nmultipliers = [\"head=1e300\"]\n"), "found 1e+300, expected"));
   CHECK(has(fault_of("[optimizer]\naccumulate = 0\n"), "'optimizer.accumulate'"));
   CHECK(has(fault_of("[optimizer]\naccumulate = 1.5\n"), "integer"));
   CHECK(has(fault_of("[optimizer]\nmultipliers = [\"head=fast\"]\n"), "head=fast"));

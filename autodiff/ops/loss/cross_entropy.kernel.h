@@ -37,11 +37,9 @@ struct CrossEntropyRow {
       losses[row] = T(0);
     else if (label < 0 || static_cast<std::size_t>(label) >= classes)
       losses[row] = std::numeric_limits<T>::quiet_NaN();
-    else if (smoothing > T(0))
+    else  // from `top`, beside which small losses would lose their digits
       losses[row] = std::log(total) - (T(1) - smoothing) * (z[label] - top) -
                     smoothing * (low / static_cast<T>(classes));
-    else
-      losses[row] = std::log(total) + top - z[label];
   }
   void touches(Touches& t, std::size_t rows) const {
     t.reads(logits, rows * classes * sizeof(T)).reads(labels, rows * sizeof(std::int32_t));

@@ -72,7 +72,7 @@ void measure(const Saved& s, const Tensor& weight, double eps, const Tensor* mom
 template <class T>
 void backward(Backward& b, const Saved& s) {
   Stream& stream = stream_of(s.x);
-  const Tensor grad = b.grad();
+  const Tensor& grad = b.grad();  // no copy, beside which it would not be written in place
   const bool residual = b.wants(3);
   const T* y = s.y.defined() ? s.y.data<T>() : nullptr;
   Tensor dz;  // where it has to be written

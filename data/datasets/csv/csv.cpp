@@ -32,6 +32,7 @@ Columns columns_of(const Figures& figures) {
     if (key == kMean) out.mean = values;
     if (key == kDeviation) out.deviation = values;
     if (key.rfind(kColumn, 0) != 0 || values.size() != 1) continue;
+    if (!(values[0] >= 0 && values[0] < static_cast<double>(figures.size()))) continue;
     const auto place = static_cast<std::size_t>(values[0]);
     if (out.names.size() <= place) out.names.resize(place + 1);
     out.names[place] = key.substr(std::string(kColumn).size());

@@ -9,12 +9,56 @@
 #include "belfry/data/datasets/csv/parser_internal.h"
 
 namespace belfry {
+namespace {
+
+// Bytes of the UTF-8 character that `text` begins with; 0 where it is none.
+std::size_t character(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t n = first < 0xc2   ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf5 ? 4
+                                       : 0;
+  if (n > text.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Longer than need be, halves of UTF-16 pairs, beyond the last character.
+  const bool low = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool high = (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
+  return low || high ? 0 : n;
+}
+
+// Latin-1 as UTF-8, or "" for what is UTF-8 already.
+std::string utf8_of(std::string_view text) {
+  unsigned bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  std::size_t at = bits < 0x80 ? text.size() : 0;  // of ASCII no more has to be asked
+  while (at < text.size()) {
+    const std::size_t n = character(text.substr(at));
+    if (n == 0) break;
+    at += n;
+  }
+  std::string out;
+  if (at == text.size()) return out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) out += static_cast<char>(0xc0 | byte >> 6);
+    out += byte < 0x80 ? c : static_cast<char>(0x80 | (byte & 0x3f));
+  }
+  return out;
+}
+
+}  // namespace
 
 CsvParser::CsvParser(std::string_view text, char delimiter, std::string file)
     : text_(text), delimiter_(delimiter), file_(std::move(file)) {
   if (text_.substr(0, 3) == "\xef\xbb\xbf") start_ = 3;
   if (text_.substr(0, 2) == "\xff\xfe" || text_.substr(0, 2) == "\xfe\xff")
     fail(1, "the file is UTF-16 text", "save it as UTF-8");
+  if (converted_ = utf8_of(text_.substr(start_)); !converted_.empty())
+    text_ = converted_, start_ = 0;
   rewind();
 }
 

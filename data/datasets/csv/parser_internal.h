@@ -9,7 +9,8 @@
 namespace belfry {
 
 // Cuts a text into rows and cells (RFC 4180). Views of it: the text must outlive the parser, and
-// cells hold until the next call. A byte-order mark and blank lines at the end are left out.
+// cells hold until the next call. A byte-order mark and blank lines at the end are left out; what
+// is no UTF-8 is taken for Latin-1, and cells are UTF-8.
 // Throws DataError with the line for a wrong quote, a blank line between rows, or UTF-16.
 class CsvParser {
  public:
@@ -24,7 +25,8 @@ class CsvParser {
   bool end_of_line();
   [[noreturn]] void fail(std::int64_t line, const std::string& what, const std::string& fix) const;
 
-  std::string_view text_;
+  std::string converted_;  // of Latin-1
+  std::string_view text_;  // of the file, or of this
   char delimiter_;
   std::string file_;
   std::size_t start_ = 0;

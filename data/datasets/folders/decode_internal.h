@@ -28,13 +28,19 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, const std::string& 
 DecodedImage decode_png(std::span<const std::uint8_t> file, const std::string& path,
                         std::int64_t channels, bool size_only);
 
+// Of a colour: ITU-R BT.601's weights, as JPEG's own and Pillow's.
+inline std::uint8_t grey_of(std::uint32_t r, std::uint32_t g, std::uint32_t b) {
+  return static_cast<std::uint8_t>((r * 19595 + g * 38470 + b * 7471 + 32768) >> 16);
+}
+
 [[noreturn]] void refuse_image(const std::string& path, const std::string& what,
                                const std::string& found = "", const std::string& expected = "");
 void check_image_size(const std::string& path, std::uint64_t rows, std::uint64_t columns);
 
 // The image as [rows, columns] by a triangle filter as wide as the reduction (as Pillow's
-// BILINEAR), in 0..255. With `crop` its middle of the right ratio, else the whole of it.
-std::vector<float> resized(const DecodedImage& image, std::int64_t rows, std::int64_t columns,
-                           bool crop);
+// BILINEAR), in 0..255, until this thread's next call. With `crop` its middle of the right ratio,
+// else the whole of it.
+const std::vector<float>& resized(const DecodedImage& image, std::int64_t rows,
+                                  std::int64_t columns, bool crop);
 
 }  // namespace belfry

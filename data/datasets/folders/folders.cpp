@@ -2,6 +2,7 @@
 #include "belfry/data/datasets/folders/folders.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <span>
@@ -34,11 +35,11 @@ std::vector<std::uint8_t> bytes_of(const std::string& path,
 // Of its header alone, or of all of it where the sizes come late.
 DecodedImage size_of_image(const std::string& path) {
   constexpr std::uint64_t kHeader = 1 << 16;
-  if (std::vector<std::uint8_t> head = bytes_of(path, kHeader); head.size() == kHeader) {
-    try {
-      return decode_size(head, path);
-    } catch (const DataError&) {
-    }
+  const std::vector<std::uint8_t> head = bytes_of(path, kHeader);
+  try {
+    return decode_size(head, path);
+  } catch (const DataError&) {
+    if (head.size() < kHeader) throw;
   }
   return decode_size(bytes_of(path), path);
 }
@@ -47,7 +48,10 @@ std::string size_text(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
+bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
 bool is_image(const fs::path& path) {
+  if (hidden(path)) return false;
   std::string end = path.extension().string();
   std::transform(end.begin(), end.end(), end.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -75,7 +79,7 @@ std::vector<std::string> class_folders(const std::string& root) {
                   "check the path; it is relative to the config file");
   std::vector<std::string> out;
   for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code))
-    if (it->is_directory(code) && !it->path().filename().string().starts_with("."))
+    if (it->is_directory(code) && !hidden(it->path()))
       out.push_back(it->path().filename().string());
   if (code) refuse_folder(root, "the folder cannot be read", code.message(), "");
   std::sort(out.begin(), out.end());
@@ -90,8 +94,10 @@ void add_class(const std::string& folder, std::int32_t label, Files& out) {
   std::vector<std::string> paths;
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
-       it.increment(code))
+       it.increment(code)) {
+    if (hidden(it->path())) it.disable_recursion_pending();
     if (is_image(it->path()) && it->is_regular_file(code)) paths.push_back(it->path().string());
+  }
   if (code) refuse_folder(folder, "the folder cannot be read", code.message(), "");
   std::sort(paths.begin(), paths.end());
   out.labels.insert(out.labels.end(), paths.size(), label);
@@ -124,6 +130,10 @@ class FolderImages final : public Dataset {
     if (size.empty()) size = common_size();
     const Shape shape{size[0], size[1], options.channels};
     fields_ = {{"image", shape, DType::f32}, {"label", Shape{}, DType::i32}};
+    for (std::size_t c = 0; c < static_cast<std::size_t>(options.channels); ++c) {
+      mean_[c] = 255 * options.mean[options.mean.size() == 1 ? 0 : c];
+      factor_[c] = 1 / (255 * options.stddev[options.stddev.size() == 1 ? 0 : c]);
+    }
   }
   std::int64_t rows() const override { return static_cast<std::int64_t>(files_.paths.size()); }
   const std::vector<Field>& fields() const override { return fields_; }
@@ -181,21 +191,20 @@ class FolderImages final : public Dataset {
     if (!fits && options_.size.empty())
       refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
     const auto channels = static_cast<std::size_t>(options_.channels);
-    const std::size_t n = static_cast<std::size_t>(shape.size());
-    std::vector<float> values(decoded.pixels.begin(), decoded.pixels.end());
-    if (!fits) values = resized(decoded, shape[0], shape[1], options_.fit == "crop");
-    const std::vector<double>&mean = options_.mean, &stddev = options_.stddev;
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t c = i % channels;
-      out[i] = static_cast<float>(
-          (static_cast<double>(values[i]) / 255 - mean[mean.size() == 1 ? 0 : c]) /
-          stddev[stddev.size() == 1 ? 0 : c]);
-    }
+    const auto bring = [&](const auto& values) {
+      for (std::size_t i = 0; i < values.size(); i += channels)
+        for (std::size_t c = 0; c < channels; ++c)
+          out[i + c] =
+              static_cast<float>((static_cast<double>(values[i + c]) - mean_[c]) * factor_[c]);
+    };
+    fits ? bring(decoded.pixels)
+         : bring(resized(decoded, shape[0], shape[1], options_.fit == "crop"));
   }
 
   Files files_;
   FoldersOptions options_;
   std::vector<Field> fields_;
+  std::array<double, 3> mean_{}, factor_{};  // of values up to 255, a channel
 };
 
 class FoldersFactory final : public DatasetFactory {

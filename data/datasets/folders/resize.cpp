@@ -38,10 +38,22 @@ std::vector<Taps> taps_of(double start, double length, std::int64_t from, std::i
   return out;
 }
 
+// One row of C channels.
+template <std::size_t C>
+void narrowed(const std::uint8_t* in, const std::vector<Taps>& across, float* out) {
+  for (const Taps& taps : across) {
+    const std::uint8_t* pixel = in + static_cast<std::size_t>(taps.first) * C;
+    float sum[C] = {};
+    for (const float weight : taps.weights)
+      for (std::size_t k = 0; k < C; ++k) sum[k] += weight * static_cast<float>(*pixel++);
+    out = std::copy_n(sum, C, out);
+  }
+}
+
 }  // namespace
 
-std::vector<float> resized(const DecodedImage& image, std::int64_t rows, std::int64_t columns,
-                           bool crop) {
+const std::vector<float>& resized(const DecodedImage& image, std::int64_t rows,
+                                  std::int64_t columns, bool crop) {
   double height = static_cast<double>(image.rows), width = static_cast<double>(image.columns);
   if (crop) {
     const double ratio = static_cast<double>(columns) / static_cast<double>(rows);
@@ -55,27 +67,21 @@ std::vector<float> resized(const DecodedImage& image, std::int64_t rows, std::in
       taps_of((static_cast<double>(image.rows) - height) / 2, height, image.rows, rows);
   const auto c = static_cast<std::size_t>(image.channels);
   const std::size_t line = static_cast<std::size_t>(columns) * c;
-  std::vector<float> narrow(static_cast<std::size_t>(image.rows) * line);
-  for (std::size_t r = 0; r < static_cast<std::size_t>(image.rows); ++r) {
-    const std::uint8_t* in = image.pixels.data() + r * static_cast<std::size_t>(image.columns) * c;
-    float* out = narrow.data() + r * line;
-    for (const Taps& taps : across)
-      for (std::size_t k = 0; k < c; ++k) {
-        float sum = 0;
-        for (std::size_t i = 0; i < taps.weights.size(); ++i)
-          sum += taps.weights[i] *
-                 static_cast<float>(in[(static_cast<std::size_t>(taps.first) + i) * c + k]);
-        *out++ = sum;
-      }
-  }
-  std::vector<float> out(static_cast<std::size_t>(rows) * line, 0.0f);
-  for (std::size_t r = 0; r < down.size(); ++r)
-    for (std::size_t i = 0; i < down[r].weights.size(); ++i) {
-      const float weight = down[r].weights[i];
-      const float* in = narrow.data() + (static_cast<std::size_t>(down[r].first) + i) * line;
-      float* to = out.data() + r * line;
-      for (std::size_t k = 0; k < line; ++k) to[k] += weight * in[k];
+  thread_local std::vector<float> out;  // kept: new pages cost as much as the sums
+  out.assign(static_cast<std::size_t>(rows) * line, 0.0f);
+  // Line by line of those that some target needs; a whole narrowed image may be far larger than it.
+  std::vector<float> narrow(line);
+  for (std::int64_t y = down.front().first, r = 0; r < rows; ++y) {
+    const std::uint8_t* in = image.pixels.data() + static_cast<std::size_t>(y * image.columns) * c;
+    c == 3 ? narrowed<3>(in, across, narrow.data()) : narrowed<1>(in, across, narrow.data());
+    for (std::int64_t t = r; t < rows && down[static_cast<std::size_t>(t)].first <= y; ++t) {
+      const Taps& taps = down[static_cast<std::size_t>(t)];
+      const auto tap = static_cast<std::size_t>(y - taps.first);
+      float* to = out.data() + static_cast<std::size_t>(t) * line;
+      for (std::size_t k = 0; k < line; ++k) to[k] += taps.weights[tap] * narrow[k];
+      if (tap + 1 == taps.weights.size()) r = t + 1;
     }
+  }
   return out;
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -181,7 +183,7 @@ void require_finite(const NpyArray& array) {
       const std::size_t row = i / (n / static_cast<std::size_t>(array.header.shape[0]));
       const double whole = wide(load<T>(array, i));
       const std::string found = std::isnan(v)          ? "NaN"
-                                : std::isfinite(whole) ? std::to_string(whole)
+                                : std::isfinite(whole) ? fmt::format("{}", whole)
                                                        : "an infinite value";
       throw DataError(ErrorText{.what = "a value is not a finite f32 number",
                                 .found = found + " in row " + std::to_string(row),
