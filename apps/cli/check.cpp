@@ -95,15 +95,6 @@ void print_recorded(TrainSession& session) {
   for (int update = 0; update < 2; ++update) session.group().step(batch, loss);
 }
 
-// Its rows may come after training, so that what is wrong with them is no fault of the run.
-void warn_predict(CliContext& context, TrainSession& session) {
-  try {
-    session.try_predict();
-  } catch (const Error& error) {
-    context.log.warn("belfry predict would refuse [predict]: {}", error.what());
-  }
-}
-
 int check(CliContext& context, const CheckArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   require_output_folder(config.output);
@@ -119,7 +110,7 @@ int check(CliContext& context, const CheckArguments& arguments) {
   print_shards(context, session);
   if (capture) print_recorded(session);
   if (!resumed.empty()) print_resume(context, session, resumed, arguments.partial);
-  warn_predict(context, session);
+  session.try_predict();
   context.print("{}: ok\n", arguments.config.path);
   return kExitOk;
 }

@@ -29,6 +29,16 @@ void fill(const TestFolder& folder, const std::string& set, int dark, int light)
   }
 }
 
+// Predictions of images name their files.
+void ran_again(const std::string& config, const TestFolder& folder) {
+  const std::string output = "output=" + (folder / "out");
+  REQUIRE(run_cli({"train", config, "--set", output}).code == 0);
+  const CliResult eval = run_cli({"eval", config, "--set", output, "--predictions", "-"});
+  CHECK_THAT(eval.out, Catch::Matchers::StartsWith("row,file,label,prediction,probability\n0," +
+                                                   (folder / "test/dark/0.png") + ",0,") &&
+                           Contains("\n5," + (folder / "test/light/0.png") + ",1,"));
+}
+
 }  // namespace
 
 TEST_CASE("folders of images train, and a test set has the same classes") {
@@ -47,6 +57,7 @@ TEST_CASE("folders of images train, and a test set has the same classes") {
   CHECK_THAT(run.out,
              Contains("data: folders: 32 rows, image [4, 4, 3] f32, label i32, 2 classes\n") &&
                  Contains("accuracy 1.0000 (8 rows"));
+  ran_again(config, folder);
   std::filesystem::remove_all(folder / "test/dark");
   const CliResult other = run_cli({"train", config});
   CHECK(other.code == 3);

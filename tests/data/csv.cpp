@@ -153,3 +153,18 @@ TEST_CASE("csv: columns by index, shape, scaling, delimiter, field name and row 
   CHECK_THAT(data_error([&] { from_text(dir, "1e38,0\n", {.scale = 1e-5}); }),
              Contains("after scaling"));
 }
+
+TEST_CASE("csv: a column is named once in a list, by whatever name") {
+  TempFolder dir;
+  const auto file = dir.write("t.csv", "a,b,price\n1,2,3\n4,5,6\n");
+  const auto bad = [&](const CsvOptions& options) {
+    return data_error([&] { csv(file, options); });
+  };
+  CHECK_THAT(bad({.targets = {"price", "2"}}),
+             Contains("t.csv:1: `targets` names a column twice: found column 'price' as item 0 and "
+                      "as '2', expected each column once"));
+  CHECK_THAT(bad({.targets = {"-1", "b", "2"}}), Contains("column 'price' as item 0 and as '2'"));
+  CHECK_THAT(bad({.features = {"a", "b", "-3"}}),
+             Contains("`features` names a column twice: found column 'a' as item 0 and as '-3'"));
+  CHECK(csv(file, {.targets = {"price", "1"}})->fields()[1].shape == Shape{2});
+}

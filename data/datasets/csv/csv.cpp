@@ -10,6 +10,7 @@
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
+#include "belfry/data/dataset_view.h"
 #include "belfry/data/datasets/csv/table_internal.h"
 #include "belfry/data/memory.h"
 
@@ -42,20 +43,19 @@ Columns columns_of(const Figures& figures) {
 }
 
 // In-memory rows with a description of their own.
-class CsvDataset final : public Dataset {
+class CsvDataset final : public DatasetView {
  public:
+  // `numbers` are the rows' in the file.
   CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning,
-             Columns columns)
-      : rows_(std::move(rows)),
+             Columns columns, std::vector<std::int64_t> numbers)
+      : DatasetView(std::move(rows)),
         text_(std::move(text)),
         warning_(std::move(warning)),
-        columns_(std::move(columns)) {}
-  std::int64_t rows() const override { return rows_->rows(); }
-  const std::vector<Field>& fields() const override { return rows_->fields(); }
-  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
-    rows_->read(rows, out);
+        columns_(std::move(columns)),
+        numbers_(std::move(numbers)) {}
+  RowPlace place(std::int64_t row) const override {
+    return {"", numbers_[static_cast<std::size_t>(row)]};
   }
-  std::int64_t classes() const override { return rows_->classes(); }
   std::string describe() const override { return text_; }
   std::string warning() const override { return warning_; }
   Figures figures() const override {
@@ -67,9 +67,9 @@ class CsvDataset final : public Dataset {
   }
 
  private:
-  std::shared_ptr<const Dataset> rows_;
   std::string text_, warning_;
   Columns columns_;
+  std::vector<std::int64_t> numbers_;
 };
 
 Columns measure(const std::vector<double>& values, std::size_t width) {
@@ -111,6 +111,9 @@ class CsvFactory final : public DatasetFactory {
     options_.declare(schema);
   }
   bool without_labels() override { return options_.unlabelled = true; }
+  std::vector<std::string> row_keys() const override {
+    return {"label", "targets", "features", "scale", "mean", "std", "standardize"};
+  }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return csv(path_in(base, file_), options_);
   }
@@ -216,8 +219,7 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
   Schema schema;
   checked.declare(schema);
   schema.validate("csv");
-  std::vector<std::uint8_t> bytes;
-  ByteFile(path).append(bytes, std::numeric_limits<std::uint64_t>::max());
+  const ByteBlock bytes = ByteFile(path).rest(std::numeric_limits<std::uint64_t>::max());
   if (const std::string known = guess_format(bytes.data(), bytes.size()); !known.empty())
     throw DataError(ErrorText{.what = "the file is not CSV text",
                               .found = known,
@@ -261,12 +263,13 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
     fields.push_back({"label", Shape{}, part(table.labels, 1)});
   auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
   const bool classed = targets == 0 && !options.unlabelled;
-  std::string text = "csv: " + fields_text(count, rows->fields());
+  std::string text = "csv: " + fields_text(count, rows->fields(), !options.unlabelled);
   if (classed)
     text += classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
   return std::make_shared<CsvDataset>(
       std::move(rows), text + (dropped.empty() ? "" : "; " + dropped),
-      classed ? label_gaps(path, all, options.labels, label, line) : "", std::move(columns));
+      classed ? label_gaps(path, all, options.labels, label, line) : "", std::move(columns),
+      part(table.numbers, 1));
 }
 
 }  // namespace

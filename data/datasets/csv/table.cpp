@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "belfry/core/error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/datasets/csv/parser_internal.h"
@@ -127,6 +128,18 @@ class CsvReader {
          near.empty() ? "" : "did you mean '" + near + "'?");
   }
 
+  // One more of a list, under whatever name or number.
+  void add_column(const std::string& text, const char* key, std::vector<std::size_t>& list) const {
+    const std::size_t c = column(text, key);
+    const auto same = std::find(list.begin(), list.end(), c);
+    if (same != list.end())
+      fail("`" + std::string(key) + "` names a column twice",
+           column_text(c) + " as item " + std::to_string(same - list.begin()) + " and as '" + text +
+               "'",
+           "each column once", "");
+    list.push_back(c);
+  }
+
   // The columns that are no features.
   std::vector<std::size_t> choose_answers() {
     std::vector<std::size_t> out;
@@ -137,7 +150,7 @@ class CsvReader {
         if (std::find(wanted.begin(), wanted.end(), names_[c]) != wanted.end()) out.push_back(c);
       return out;
     }
-    for (const std::string& t : options_.targets) targets_.push_back(column(t, "targets"));
+    for (const std::string& t : options_.targets) add_column(t, "targets", targets_);
     if (!targets_.empty()) return targets_;
     label_ = options_.label.empty() ? names_.size() - 1 : column(options_.label, "label");
     return {label_};
@@ -173,7 +186,7 @@ class CsvReader {
   void choose_columns() {
     const std::vector<std::size_t> answers = choose_answers();
     if (!by_trained_names())
-      for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
+      for (const std::string& f : options_.features) add_column(f, "features", features_);
     for (const std::size_t c : answers)
       if (std::find(features_.begin(), features_.end(), c) != features_.end())
         fail(targets_.empty() ? "the label column is among the features"
@@ -257,6 +270,7 @@ class CsvReader {
                ? "an integer in [0," + std::to_string(options_.labels.classes) + ")"
                : "an integer from 0",
            "");
+    table.numbers.push_back(std::ssize(table.labels) + table.dropped);
     table.labels.push_back(static_cast<std::int32_t>(label));
     table.lines.push_back(parser_.line());
   }

@@ -8,6 +8,7 @@
 
 #include "belfry/core/atomic_file.h"
 #include "belfry/core/error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
@@ -133,12 +134,15 @@ class FolderImages final : public Dataset {
     return "folders: " + fields_text(rows(), fields_) + classes_text(classes(), 0);
   }
   std::string warning() const override {
-    std::string list;
+    std::vector<std::string> without;
     for (std::size_t c = 0; c < files_.names.size(); ++c)
       if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
           files_.labels.end())
-        list += (list.empty() ? "'" : ", '") + files_.names[c] + "'";
-    return list.empty() ? "" : "classes without images: " + list;
+        without.push_back(files_.names[c]);
+    return without.empty() ? "" : "classes without images: " + names_text(without);
+  }
+  RowPlace place(std::int64_t row) const override {
+    return {files_.paths[static_cast<std::size_t>(row)], row};
   }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     check_read(rows, this->rows(), out.size(), fields_.size());
@@ -205,6 +209,7 @@ class FoldersFactory final : public DatasetFactory {
     schema.rule([this] { return folder_.empty() ? std::string("`folder` is needed") : ""; });
     options_.declare(schema);
   }
+  std::vector<std::string> row_keys() const override { return {"fit", "channels", "mean", "std"}; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return folders(path_in(base, folder_), options_);
   }
