@@ -73,9 +73,15 @@ const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) 
   return value;
 }
 
-// How to write a number where a string is wanted; "" for other targets and values.
+// How to write a number where a string is wanted, or one value where a list is (`whole`: `bad` is
+// the key's); "" for other targets and values.
 template <class T>
-std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&) {
+std::string quotes_hint(const std::string& key, const ConfigValue& bad, bool whole) {
+  if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
+    typename T::value_type one{};
+    if (whole && read(bad, &one, {}))
+      return "write it as a list: " + key + " = [" + toml_text(one) + "]";
+  }
   const auto* number = std::get_if<std::int64_t>(&bad.data);
   if (number == nullptr) return "";
   const std::string text = toml_text(std::to_string(*number));

@@ -98,7 +98,7 @@ std::optional<BoundKey> Document::Impl::fill(const std::string& table, const Key
                            {.what = "key " + bare(join_key(table, key.name)),
                             .found = found_text(bad),
                             .expected = out.type,
-                            .fix = near.empty() ? quotes_hint(key.name, bad, parsed)
+                            .fix = near.empty() ? quotes_hint<T>(key.name, bad, &bad == value)
                                                 : "did you mean '" + near + "'?"}));
         return std::nullopt;
       }

@@ -84,7 +84,10 @@ std::vector<std::string> Document::items(const std::string& table, const std::st
     impl_->tables[table].keys.erase(key);
     if (const auto* items = std::get_if<std::vector<ConfigValue>>(&list.data)) {
       for (const ConfigValue& item : *items) {
-        if (impl_->add_item(name(), item)) out.push_back(name());
+        if (impl_->add_item(name(), item))
+          out.push_back(name());
+        else
+          impl_->unread.insert({table, key});
         ++number;
       }
       impl_->refuse_items_beyond(join_key(table, key), number);

@@ -14,6 +14,7 @@
 #include "belfry/data/row_keys.h"
 #include "belfry/optim/statistics.h"
 #include "belfry/towers/opening_internal.h"
+#include "belfry/towers/size_warnings_internal.h"
 
 namespace belfry {
 namespace {
@@ -367,6 +368,9 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
+  if (!data_ && source.has_key("scale"))
+    for (const std::string& text : size_warnings(*out, source.has_key("standardize")))
+      context_->logger().warn("{}", text);
   return out;
 }
 

@@ -113,7 +113,8 @@ TEST_CASE("a checkpoint of other data is blamed, not the config") {
   ran({"train", f.path()}, 0, {"epochs=1"});
   ran({"train", f.numbers()}, 0);
   const std::string fault = "the checkpoint was trained on other data than this config's [data]: ";
-  const std::string fix = "; set that in [data], or name a checkpoint of this config by --checkpoint";
+  const std::string fix =
+      "; set that in [data], or name a checkpoint of this config by --checkpoint";
   for (const char* const command : {"eval", "predict"}) {
     CHECK_THAT(
         ran({command, f.numbers(), "--checkpoint", f.out()}, 6).err,

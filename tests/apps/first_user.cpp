@@ -148,3 +148,73 @@ TEST_CASE("advice to fall back is given where there is an older checkpoint to fa
              Contains("step_4") && Contains("there is no older checkpoint in the folder") &&
                  !Contains("checkpoint.fallback"));
 }
+
+TEST_CASE("classes that are words: trained, predicted and counted by their names") {
+  const TestFolder folder;
+  std::string rows = "size,kind\n";
+  for (int r = 0; r < 60; ++r) rows += r % 2 == 0 ? "1,small one\n" : "-1,large\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "new.csv", "size\n-1\n1\n");
+  write_text(folder / "run.toml",
+             "epochs = 10\noutput = \"" + (folder / "out") +
+                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\n"
+                 "names = [\"small one\", \"large\"]\n[test]\n[predict]\nfile = \"new.csv\"\n");
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, folder / "run.toml");
+    return run_cli(arguments);
+  };
+  CHECK_THAT(run({"train"}).out, Contains("test: ") && Contains("accuracy 1.0000"));
+  const std::string out = run({"predict"}).out;
+  CHECK(out.starts_with("row,prediction,probability,name\n0,1,"));
+  CHECK_THAT(out, Contains(",large\n1,0,") && Contains(",small one\n"));
+  CHECK_THAT(run({"eval", "--confusion", "-"}).out, Contains("small one"));
+  CHECK_THAT(run({"eval", "--set", "data.names=[\"large\", \"small one\"]"}).err,
+             Contains("[test] has other classes than the data of the checkpoint: found 'large', "
+                      "'small one', expected 'small one', 'large'"));
+}
+
+TEST_CASE("numbers too large to train on are named before the run, with the key that helps") {
+  const TestFolder folder;
+  std::string rows = "rooms,area,price\n";
+  for (int r = 0; r < 40; ++r)
+    rows += std::to_string(r % 5) + "," + std::to_string(100 + 10 * (r % 9)) + "," +
+            std::to_string(100000 + r * 1000) + "\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "run.toml",
+             "[model]\nname = \"mlp\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\ntargets = "
+             "[\"price\"]\n");
+  const auto err = [&](const std::string& set) {
+    return run_cli({"check", folder / "run.toml", "--set", set}).err;
+  };
+  const std::string raw = err("batch=64");
+  CHECK_THAT(raw,
+             Contains("warning: column 'area' is as large as 1") &&
+                 Contains("set data.standardize = true to bring it to a size of about 1") &&
+                 Contains("warning: targets are as large as 1.2e+05: losses are in their unit"));
+  CHECK(err("data.standardize=true").find("column") == std::string::npos);
+  CHECK(err("data.scale=10000").find("area") == std::string::npos);
+}
+
+TEST_CASE("options that do not exist are named with the nearest that does") {
+  const CliFolder f;
+  CHECK_THAT(failed({"eval", f.path(), "--sample", "5", "--temp", "0.5"}).err,
+             Contains("error: unknown option '--temp'; did you mean '--temperature'?\n"));
+  CHECK_THAT(failed({"train", f.path(), "--resumee=x"}).err,
+             Contains("unknown option '--resumee'; did you mean '--resume'?"));
+  CHECK_THAT(
+      failed({"check", f.path(), "-v"}).err,
+      Contains("unknown option '-v'; options: --help, --set, --towers, --resume, --partial"));
+  CHECK_THAT(failed({"check", f.path(), "more", "words"}).err,
+             Contains("no one asked for: more, words"));
+}
+
+TEST_CASE("one value where a list belongs: how it is written") {
+  const CliFolder f;
+  CHECK_THAT(failed({"check", f.path(), "--set", "model.hidden=64"}).err,
+             Contains("found integer 64, expected list of integers in [1, 1000000]; write it as a "
+                      "list: hidden = [64]\n"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "data.features=a"}).err,
+             Contains("write it as a list: features = [\"a\"]"));
+  CHECK(failed({"check", f.path(), "--set", "model.hidden=[0]"}).err.find("as a list") ==
+        std::string::npos);
+}

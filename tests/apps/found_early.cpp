@@ -474,7 +474,8 @@ class Together final : public DatasetFactory {
 
 }  // namespace
 
-TEST_CASE("files of sets that need nothing of [data] are read at the same time; its fault is first") {
+TEST_CASE(
+    "files of sets that need nothing of [data] are read at the same time; its fault is first") {
   const TestFolder folder;
   write_text(folder / "run.toml", "[model]\nname = \"softmax\"\n[data]\nname = \"set\"\n[test]\n");
   for (const bool alone : {true, false}) {
@@ -485,7 +486,8 @@ TEST_CASE("files of sets that need nothing of [data] are read at the same time; 
         "set", {[&] { return std::make_unique<Together>(open, alone); }, "of this test"});
     const auto check = [&](const std::string& set) {
       open = 0;
-      return run_cli({"check", folder / "run.toml", "--set", set}, [] { return 0; }, registry);
+      return run_cli(
+          {"check", folder / "run.toml", "--set", set}, [] { return 0; }, registry);
     };
     CHECK(check("test.bad=false").code == 0);
     CHECK(open == 2);

@@ -234,11 +234,10 @@ TEST_CASE("a predicted row has its number in the file, whatever is left out of t
   for (const auto& line : numbers(ran({"predict", f.path()}, 0).out)) places.push_back(line[0]);
   CHECK(places == std::vector<double>{2, 3, 5, 6, 7, 8, 10, 11});
   f.config("", "", "");
-  const auto tested = numbers(
-      ran({"eval", f.path(), "--predictions", "-", "--set", "test.first=50", "--set",
-           "test.count=3"},
-          0)
-          .out);
+  const auto tested = numbers(ran({"eval", f.path(), "--predictions", "-", "--set", "test.first=50",
+                                   "--set", "test.count=3"},
+                                  0)
+                                  .out);
   REQUIRE(tested.size() == 3);
   CHECK(tested[0][0] == 50);
   CHECK(tested[2][0] == 52);
@@ -260,28 +259,26 @@ void check_changed(const std::string& config, const std::string& change, const s
 
 TEST_CASE("rows that [data] makes otherwise than in training are refused with both values") {
   const CliFolder f;
-  f.config("", "", "[predict]\nlabel = \"4\"\n");
+  f.config("", "", "[predict]\n");
   REQUIRE(run_cli({"train", f.path(), "--set", "data.scale=16"}).code == 0);
   const std::string as = "data.scale=16";
-  CHECK(ran({"predict", f.path(), "--set", "data.scale=16.0", "--set", "predict.count=2",
-             "--set", "predict.features=[0, 1, 2, 3]"},
+  CHECK(ran({"predict", f.path(), "--set", "data.scale=16.0", "--set", "predict.count=2", "--set",
+             "predict.features=[0, 1, 2, 3]"},
             0)
             .out.size() > 20);
-  CHECK_THAT(
-      ran({"eval", f.path()}, 6).err,
-      Contains("run.toml:10:1: the checkpoint was trained on other data than this config's "
-               "[data]: found scale = 1.0, expected scale = 16.0, as the checkpoint says"));
+  CHECK_THAT(ran({"eval", f.path()}, 6).err,
+             Contains("run.toml:10:1: the checkpoint was trained on other data than this config's "
+                      "[data]: found scale = 1.0, expected scale = 16.0, as the checkpoint says"));
   check_changed(f.path(), "data.scale=255", "found scale = 255.0, expected scale = 16.0");
   // Files of another kind say so themselves.
   CHECK(ran({"eval", f.path(), "--set", as, "--set", "test.scale=2"}, 0).err.empty());
   // Another kind of [data] cannot be compared.
-  CHECK_THAT(ran({"eval", f.path(), "--set",
-                  "data={name = \"npy\", x = \"x\", y = \"y\"}", "--set",
+  CHECK_THAT(ran({"eval", f.path(), "--set", "data={name = \"npy\", x = \"x\", y = \"y\"}", "--set",
                   "test={name = \"csv\", file = \"data.csv\"}"},
                  0)
                  .err,
-             Contains("warning: the model was trained on rows with ") &&
-                 Contains("scale = 16.0") && Contains("of another kind now, 'npy'"));
+             Contains("warning: the model was trained on rows with ") && Contains("scale = 16.0") &&
+                 Contains("of another kind now, 'npy'"));
   // Resuming with it is a warning.
   CHECK_THAT(ran({"train", f.path(), "--resume", "--set", "epochs=4"}, 0).err,
              Contains("the data set is not that of the checkpoint: scale = 16.0 -> scale = 1.0"));
@@ -305,6 +302,6 @@ TEST_CASE("images of another normalisation than in training are refused") {
   check_changed(config, "data.mean=0", "found mean = 0.0, expected mean = 0.5");
   check_changed(config, "data.std=2", "found std = 2.0, expected std = 1.0");
   const CliResult got = ran({"predict", config}, 0);
-  CHECK_THAT(got.err, Contains("predict: idx: 15 rows, image [4, 4, 1] f32\n"));
+  CHECK_THAT(got.err, Contains("predict: idx: 15 rows, image [4, 4, 1] f32; rows that"));
   CHECK_THAT(got.out, Catch::Matchers::StartsWith("row,prediction,probability\n5,"));
 }

@@ -76,10 +76,10 @@ TEST_CASE("config: mistakes in a data table are ConfigErrors before a file is op
 
 TEST_CASE("config: of every key of data it is known whether it belongs to a model") {
   // Which rows of which files, how a file is written, and what labels it may have.
-  const std::vector<std::string> file{
-      "images", "labels", "x",      "y",         "file",    "files",      "x_name", "y_name",
-      "folder", "header", "missing", "delimiter", "first",   "count",      "part",   "holdout",
-      "classes", "ignore", "names"};
+  const std::vector<std::string> file{"images",  "labels",    "x",      "y",      "file",
+                                      "files",   "x_name",    "y_name", "folder", "header",
+                                      "missing", "delimiter", "first",  "count",  "part",
+                                      "holdout", "classes",   "ignore", "names"};
   // Such a change shows in the rows' fields.
   const std::vector<std::string> shape{"shape", "field", "size", "context", "vocabulary"};
   const Registry registry = builtin();

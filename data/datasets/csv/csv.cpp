@@ -47,12 +47,14 @@ class CsvDataset final : public DatasetView {
  public:
   // `numbers` are the rows' in the file.
   CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning,
-             Columns columns, std::vector<std::int64_t> numbers)
+             Columns columns, std::vector<std::int64_t> numbers, std::vector<std::string> names)
       : DatasetView(std::move(rows)),
         text_(std::move(text)),
         warning_(std::move(warning)),
         columns_(std::move(columns)),
-        numbers_(std::move(numbers)) {}
+        numbers_(std::move(numbers)),
+        names_(std::move(names)) {}
+  std::vector<std::string> class_names() const override { return names_; }
   RowPlace place(std::int64_t row) const override {
     return {"", numbers_[static_cast<std::size_t>(row)]};
   }
@@ -70,6 +72,7 @@ class CsvDataset final : public DatasetView {
   std::string text_, warning_;
   Columns columns_;
   std::vector<std::int64_t> numbers_;
+  std::vector<std::string> names_;  // of the classes
 };
 
 Columns measure(const std::vector<double>& values, std::size_t width) {
@@ -146,6 +149,9 @@ void CsvOptions::declare(Schema& schema) {
            {.index = true,
             .help = "label column, by name or index from 0; negative counts from the end; empty: "
                     "the last"})
+      .key("names", names,
+           {.help = "the classes in the order of their labels, where the label column holds words; "
+                    "empty: it holds integers"})
       .key("targets", targets,
            {.index = true,
             .help = "instead of a label: columns of numbers to be predicted, by name or index"})
@@ -183,9 +189,17 @@ void CsvOptions::declare(Schema& schema) {
                : std::string();
   });
   schema.rule([this] {
-    const bool classed = !label.empty() || labels.classes != 0 || labels.ignore != kNoLabel;
+    const bool classed =
+        !label.empty() || labels.classes != 0 || labels.ignore != kNoLabel || !names.empty();
     return !targets.empty() && classed
-               ? std::string("`targets` are numbers: leave out `label`, `classes` and `ignore`")
+               ? std::string(
+                     "`targets` are numbers: leave out `label`, `names`, `classes` and `ignore`")
+               : std::string();
+  });
+  schema.rule([this] { return names_fault(names); });
+  schema.rule([this] {
+    return !names.empty() && labels.classes != 0
+               ? std::string("`names` are the classes: leave out `classes`")
                : std::string();
   });
   schema.rule([this] {
@@ -241,7 +255,9 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
     return std::int64_t{table.labels[static_cast<std::size_t>(r)]};
   };
   const auto line = [&](std::int64_t r) { return table.lines[static_cast<std::size_t>(r)]; };
-  const std::int64_t classes = check_labels(path, all, options.labels, label, line);
+  LabelOptions labels = options.labels;
+  if (!options.names.empty()) labels.classes = std::ssize(options.names);
+  const std::int64_t classes = check_labels(path, all, labels, label, line);
   const auto width = static_cast<std::int64_t>(table.features);
   const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
   const auto part = [&](const auto& values, std::int64_t each) {
@@ -261,15 +277,15 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
     fields.push_back({"target", Shape{targets}, part(table.target_values, targets)});
   else
     fields.push_back({"label", Shape{}, part(table.labels, 1)});
-  auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
+  auto rows = memory_dataset(std::move(fields), LabelOptions{classes, labels.ignore});
   const bool classed = targets == 0 && !options.unlabelled;
   std::string text = "csv: " + fields_text(count, rows->fields(), !options.unlabelled);
   if (classed)
     text += classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
-  return std::make_shared<CsvDataset>(
-      std::move(rows), text + (dropped.empty() ? "" : "; " + dropped),
-      classed ? label_gaps(path, all, options.labels, label, line) : "", std::move(columns),
-      part(table.numbers, 1));
+  return std::make_shared<CsvDataset>(std::move(rows),
+                                      text + (dropped.empty() ? "" : "; " + dropped),
+                                      classed ? label_gaps(path, all, labels, label, line) : "",
+                                      std::move(columns), part(table.numbers, 1), options.names);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "belfry/core/error.h"
+#include "belfry/core/key_text.h"
 #include "belfry/core/names_text.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
@@ -228,8 +230,43 @@ class CsvReader {
     }
     fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number",
          decimal_comma(cell) ? "decimals are written with a point: 0.5"
-         : c == label_       ? "labels must be integers from 0: map the class names first"
+         : c == label_       ? names_hint()
                              : "");
+  }
+
+  // The label of a row by its number, or by its name.
+  bool class_of(std::string_view cell, double& out) const {
+    const std::vector<std::string>& names = options_.names;
+    if (names.empty()) return value(cell, label_, out);
+    const std::string word(trimmed(cell));
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end() && parse_cell(cell, out) == CellKind::missing)
+      return value(cell, label_, out);
+    if (found == names.end()) {
+      const std::string near = nearest_name(word, names);
+      fail("a label in " + column_text(label_) + " is no class of `names`", cell_text(cell),
+           names_text(names), near.empty() ? "add it to `names`" : "did you mean '" + near + "'?");
+    }
+    out = static_cast<double>(found - names.begin());
+    return true;
+  }
+
+  // What to write where the label column holds words: all of them, where they are few.
+  std::string names_hint() const {
+    constexpr std::size_t kMost = 50;
+    std::set<std::string> words;
+    CsvParser rest = parser_;
+    rest.rewind();
+    std::vector<std::string_view> cells;
+    if (named_) rest.next(cells);
+    double ignored = 0;
+    while (words.size() <= kMost && rest.next(cells))
+      if (label_ < cells.size() && parse_cell(cells[label_], ignored) != CellKind::missing)
+        words.insert(std::string(trimmed(cells[label_])));
+    if (words.size() > kMost)
+      return "labels must be integers from 0, or words that `names` lists; is it the label column?";
+    std::vector<std::string> names(words.begin(), words.end());
+    return "if these are the classes, set names = " + key_text(KeyTarget(&names));
   }
 
   void add_row(const std::vector<std::string_view>& cells, CsvTable& table) const {
@@ -249,7 +286,7 @@ class CsvReader {
         table.values.push_back(static_cast<float>(scaled));
     }
     double label = 0;
-    if (label_ != kNone) complete = value(cells[label_], label_, label) && complete;
+    if (label_ != kNone) complete = class_of(cells[label_], label) && complete;
     const std::size_t targets_before = table.target_values.size();
     for (std::size_t k = 0; k < options_.targets.size(); ++k) {
       double v = 0;

@@ -167,15 +167,16 @@ class FolderImages final : public Dataset {
       if (others++ == 0) found = size_text(image.rows, image.columns), path = p;
     }
     if (others > 1) found += " (and " + count_text(others - 1, "other image") + " of another size)";
-    if (others > 0) refuse_size(path, found, size_text(first.rows, first.columns));
+    if (others > 0) refuse_size(path, found, first.rows, first.columns);
     return {first.rows, first.columns};
   }
   [[noreturn]] static void refuse_size(const std::string& path, const std::string& found,
-                                       const std::string& expected) {
+                                       std::int64_t rows, std::int64_t columns) {
     throw DataError(ErrorText{.what = "the image has another size than the first",
                               .found = found,
-                              .expected = expected,
-                              .fix = "give the data a `size`, e.g. [224, 224]",
+                              .expected = size_text(rows, columns),
+                              .fix = "give the data a `size` to bring all to, e.g. [" +
+                                     std::to_string(rows) + ", " + std::to_string(columns) + "]",
                               .file = path});
   }
   void read_image(const std::string& path, float* out) const {
@@ -183,7 +184,7 @@ class FolderImages final : public Dataset {
     const DecodedImage decoded = decode_image(bytes_of(path), path, options_.channels);
     const bool fits = decoded.rows == shape[0] && decoded.columns == shape[1];
     if (!fits && options_.size.empty())
-      refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
+      refuse_size(path, size_text(decoded.rows, decoded.columns), shape[0], shape[1]);
     const auto channels = static_cast<std::size_t>(options_.channels);
     const std::size_t n = static_cast<std::size_t>(shape.size());
     std::vector<float> values(decoded.pixels.begin(), decoded.pixels.end());
@@ -248,12 +249,7 @@ void FoldersOptions::declare(Schema& schema) {
   schema.rule([this] {
     return channels == 2 ? std::string("`channels`: found 2, expected 1 or 3") : std::string();
   });
-  schema.rule([this] {
-    std::vector<std::string> sorted = names;
-    std::sort(sorted.begin(), sorted.end());
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    return twice == sorted.end() ? std::string() : "`names`: '" + *twice + "' occurs twice";
-  });
+  schema.rule([this] { return names_fault(names); });
 }
 
 std::shared_ptr<const Dataset> folders(const std::string& root, const FoldersOptions& options) {
