@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,18 @@ inline ErrorText at_place(const ConfigPlace& place, ErrorText text) {
   text.line = place.line;
   text.column = place.column;
   return text;
+}
+
+// Where `word` stands in a text by itself; npos where it does not.
+inline std::size_t find_word(const std::string& text, const std::string& word) {
+  const auto part = [&text](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  std::size_t at = text.find(word);
+  while (at != text.npos && ((at > 0 && part(at - 1)) || part(at + word.size())))
+    at = text.find(word, at + 1);
+  return at;
 }
 
 struct Document::Impl {

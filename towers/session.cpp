@@ -13,8 +13,8 @@
 #include "belfry/data/byte_file.h"
 #include "belfry/data/row_keys.h"
 #include "belfry/optim/statistics.h"
+#include "belfry/towers/data_warnings_internal.h"
 #include "belfry/towers/opening_internal.h"
-#include "belfry/towers/size_warnings_internal.h"
 
 namespace belfry {
 namespace {
@@ -368,9 +368,10 @@ std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
-  if (!data_ && source.has_key("scale"))
-    for (const std::string& text : size_warnings(*out, source.has_key("standardize")))
-      context_->logger().warn("{}", text);
+  if (data_) return out;
+  for (const std::string& text :
+       data_warnings(*out, source.has_key("scale"), source.has_key("standardize")))
+    context_->logger().warn("{}", text);
   return out;
 }
 

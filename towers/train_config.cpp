@@ -176,6 +176,8 @@ std::vector<std::string> not_taken(const Document& document, const std::string& 
                                    const Schema& keys) {
   std::vector<std::string> out;
   if (names_other_files(document, table, keys)) out = kRange;
+  if (document.has_key(table, "first") || document.has_key(table, "count"))
+    out.insert(out.end(), {"first", "count"});  // a range is said as a whole
   const auto path = [](const Key& k) { return k.options.path; };
   const bool others = std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
     return path(k) && document.has_key(table, k.name) && !document.has_key("data", k.name);

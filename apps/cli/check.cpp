@@ -51,7 +51,7 @@ struct CheckArguments {
   bool resuming = false, partial = false;
 };
 
-// The checkpoint that a run would go on from, "" for none; what a fresh run would refuse.
+// The checkpoint that a run would go on from, "" for none.
 std::string resumed_from(CliContext& context, const CheckArguments& arguments,
                          const TrainConfig& config) {
   std::string path;
@@ -69,7 +69,6 @@ std::string resumed_from(CliContext& context, const CheckArguments& arguments,
                : find_checkpoint(arguments.resume, config.fallback, context.log);
   if (arguments.resuming && path.empty())
     context.log.warn("no checkpoint in '{}': training starts from the beginning", config.output);
-  refuse_other_run(config.output, path);
   return path;
 }
 
@@ -111,6 +110,7 @@ int check(CliContext& context, const CheckArguments& arguments) {
   if (capture) print_recorded(session);
   if (!resumed.empty()) print_resume(context, session, resumed, arguments.partial);
   session.try_predict();
+  refuse_other_run(session.config().output, resumed);  // last: it hides no fault of the config
   context.print("{}: ok\n", arguments.config.path);
   return kExitOk;
 }

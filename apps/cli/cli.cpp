@@ -58,12 +58,10 @@ std::string extras_text(const CLI::App& app) {
                                    [](const std::string& a) { return a.starts_with("-"); });
   if (option == extras.end()) return "arguments that no one asked for: " + listed(extras);
   std::vector<std::string> names;
-  for (const CLI::App* command = &app; command != nullptr;) {
-    for (const CLI::Option* o : command->get_options())
-      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
-    const std::vector<CLI::App*> below = command->get_subcommands();
-    command = below.empty() ? nullptr : below.front();
-  }
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  for (const CLI::Option* o : command->get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
   const std::string given = option->substr(0, option->find('='));
   const auto longer = std::find_if(names.begin(), names.end(), [&given](const std::string& name) {
     return given.size() > 2 && name.starts_with(given);

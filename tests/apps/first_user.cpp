@@ -215,6 +215,46 @@ TEST_CASE("one value where a list belongs: how it is written") {
                       "list: hidden = [64]\n"));
   CHECK_THAT(failed({"check", f.path(), "--set", "data.features=a"}).err,
              Contains("write it as a list: features = [\"a\"]"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "epochs=5.0"}).err,
+             Contains("found float 5.0, expected integer in [0, 1000000000]; write it without a "
+                      "point: epochs = 5\n"));
+  CHECK(failed({"check", f.path(), "--set", "epochs=5.5"}).err.find("point") == std::string::npos);
   CHECK(failed({"check", f.path(), "--set", "model.hidden=[0]"}).err.find("as a list") ==
         std::string::npos);
+}
+
+TEST_CASE("one file is split by a count in [data] and a first in the others") {
+  const CliFolder f;
+  f.config("", "", "[validation]\nfirst = 50\n");
+  const std::vector<std::string> split{"check",         f.path(), "--set",
+                                       "data.count=50", "--set",  "test.count=10"};
+  const CliResult run = run_cli(split);
+  CAPTURE(run.out, run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Contains("data: csv: 50 rows") && Contains("validation: csv: 10 rows") &&
+                          Contains("test: csv: 10 rows"));
+}
+
+TEST_CASE("check says of an old run last, when all else is right") {
+  const CliFolder f;
+  REQUIRE(run_cli({"train", f.path()}).code == 0);
+  const CliResult run = run_cli({"check", f.path()});
+  CHECK(run.code == 2);
+  CHECK_THAT(run.out, Contains("updates per epoch"));
+  CHECK_THAT(run.err, Contains("already holds a run"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "data.label=9"}, 3).err,
+             Contains("`label` is a column number out of range"));
+}
+
+TEST_CASE("a label column with almost as many classes as rows is asked about") {
+  const TestFolder folder;
+  std::string rows = "id,x,y\n";
+  for (int r = 0; r < 30; ++r)
+    rows += std::to_string(r) + "," + std::to_string(r % 3) + "," + std::to_string(r % 2) + "\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "run.toml",
+             "[model]\nname = \"mlp\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\n");
+  CHECK_THAT(run_cli({"check", folder / "run.toml", "--set", "data.label=id"}).err,
+             Contains("warning: 30 classes in 30 rows: is that the right label?"));
+  CHECK(run_cli({"check", folder / "run.toml"}).err.empty());
 }

@@ -201,6 +201,9 @@ TEST_CASE("csv: labels may be words that `names` lists; what to write there is t
   CHECK_THAT(bad({.names = {"a", "b", "a"}}), Contains("`names`: 'a' occurs twice"));
   CHECK_THAT(bad({.names = {"a"}, .labels = {.classes = 2}}), Contains("leave out `classes`"));
   CHECK_THAT(bad({.names = {"a"}, .targets = {"a"}}), Contains("`targets` are numbers"));
+  CHECK_THAT(data_error([&] { csv(dir.write("f.csv", "a,when,b,y\n1,2020-01-02,3,0\n")); }),
+             Contains("f.csv:2: a cell in column 'when' is not a number") &&
+                 Contains("features = [\"a\", \"b\"]"));
   std::string many = "a,text\n";
   for (int i = 0; i < 60; ++i) many += "1,word" + std::to_string(i) + "\n";
   CHECK_THAT(data_error([&] { csv(dir.write("m.csv", many)); }),

@@ -117,7 +117,7 @@ class CsvReader {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
     if (code == std::errc{} && end == text.data() + text.size() && index < n && index >= -n)
       return static_cast<std::size_t>(index < 0 ? index + n : index);
-    std::string have = std::to_string(n) + " columns";
+    std::string have = count_text(n, "column");
     if (code != std::errc::invalid_argument && end == text.data() + text.size())
       fail("`" + std::string(key) + "` is a column number out of range", text,
            "one in [" + std::to_string(-n) + ", " + std::to_string(n - 1) + "]: " + have +
@@ -231,7 +231,19 @@ class CsvReader {
     fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number",
          decimal_comma(cell) ? "decimals are written with a point: 0.5"
          : c == label_       ? names_hint()
-                             : "");
+                             : features_hint());
+  }
+
+  // How to leave columns of words out: the features of the row at hand that are numbers.
+  std::string features_hint() const {
+    constexpr std::size_t kMost = 20;
+    std::vector<std::string> numbers;
+    double ignored = 0;
+    for (const std::size_t c : features_)
+      if (parse_cell(cells_[c], ignored) == CellKind::number) numbers.push_back(names_[c]);
+    if (numbers.empty()) return "";
+    return "to leave such columns out, name those of numbers: features = " +
+           (numbers.size() <= kMost ? key_text(KeyTarget(&numbers)) : "[...]");
   }
 
   // The label of a row by its number, or by its name.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "belfry/towers/size_warnings_internal.h"
+#include "belfry/towers/data_warnings_internal.h"
 
 namespace belfry {
 namespace {
@@ -31,21 +31,28 @@ std::string column_text(const Dataset& data, std::size_t column) {
   return "number " + std::to_string(column) + " of a row (from 0)";
 }
 
-}  // namespace
+void warn_of_classes(const Dataset& data, std::vector<std::string>& texts) {
+  constexpr std::int64_t kFew = 20;
+  const bool one_each = std::any_of(data.fields().begin(), data.fields().end(), [](const Field& f) {
+    return f.name == "label" && f.shape.rank() == 0;
+  });
+  if (one_each && data.classes() > kFew && data.classes() > data.rows() / 2)
+    texts.push_back(fmt::format("{} classes in {} rows: is that the right label?", data.classes(),
+                                data.rows()));
+}
 
-std::vector<std::string> size_warnings(const Dataset& data, bool standardize) {
+void warn_of_sizes(const Dataset& data, bool standardize, std::vector<std::string>& texts) {
   std::vector<std::int64_t> rows(
       static_cast<std::size_t>(std::min<std::int64_t>(data.rows(), 256)));
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<std::vector<float>> values;
   std::vector<void*> out;
   for (const Field& f : data.fields()) {  // f32 and i32
-    if (size_of(f.dtype) != sizeof(float)) return {};
+    if (size_of(f.dtype) != sizeof(float)) return;
     values.emplace_back(rows.size() * static_cast<std::size_t>(f.shape.size()));
   }
   for (std::vector<float>& v : values) out.push_back(v.data());
   data.read(rows, out);
-  std::vector<std::string> texts;
   for (std::size_t k = 0; k < values.size(); ++k) {
     const Field& f = data.fields()[k];
     if (f.dtype != DType::f32) continue;
@@ -62,6 +69,14 @@ std::vector<std::string> size_warnings(const Dataset& data, bool standardize) {
           column_text(data, column), size, rows.size(),
           standardize ? "standardize = true" : "scale, or data.mean and data.std,"));
   }
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(const Dataset& data, bool scale, bool standardize) {
+  std::vector<std::string> texts;
+  warn_of_classes(data, texts);
+  if (scale) warn_of_sizes(data, standardize, texts);
   return texts;
 }
 
