@@ -49,8 +49,12 @@ for ((r = 1; r <= rounds; r++)); do
   done
 done
 if (($(nproc) > 1)); then
-  for model in mlp lenet; do
-    "$build/bin/belfry" bench scaling --towers 1,2 --model $model --rounds "$rounds" \
+  for model in mlp lenet resnet20 gpt; do
+    batch=64 updates=50
+    if [ $model = resnet20 ] || [ $model = gpt ]; then updates=15; fi
+    if [ $model = gpt ]; then batch=8; fi
+    "$build/bin/belfry" bench scaling --towers 1,2 --model $model --batch $batch \
+      --updates $updates --rounds "$rounds" \
       --json "$out/scaling-$model.json" >/dev/null
   done
 fi

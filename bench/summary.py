@@ -57,6 +57,15 @@ for model in ("mlp", "lenet", "resnet20", "gpt"):
             row(f"PyTorch {version}: {label}", "us", [float(p[0]) for p in peers.values()])
             row(f"PyTorch / Belfry: {label}", "x",
                 [float(p[0]) / found[r]["step"] for r, p in peers.items()], 2)
+scaling = {}
+for path in sorted(glob.glob(os.path.join(folder, "scaling-*.json"))):
+    with open(path) as file:
+        scaling[os.path.basename(path)[8:-5]] = json.load(file)
+for model, result in scaling.items():
+    for point in result["points"]:
+        if (towers := point["towers"]) > 1:
+            row(f"weak scaling, {model}: {towers} towers / {towers} independent runs", "%",
+                [100 * share for share in point["of_ceiling_share_rounds"]], 1)
 for towers in (1, 2):
     found = rounds(f"averaging-{towers}")
     for figure in next(iter(found.values()), {}):
@@ -93,10 +102,6 @@ path = os.path.join(folder, "machine.txt")
 if os.path.exists(path):
     with open(path) as file:
         machine = file.read().strip().replace("\n", "; ")
-scaling = {}
-for path in glob.glob(os.path.join(folder, "scaling-*.json")):
-    with open(path) as file:
-        scaling[os.path.basename(path)[8:-5]] = json.load(file)
 with open(os.path.join(folder, "summary.json"), "w") as file:
     json.dump({"machine": machine, "figures": rows, "scaling": scaling}, file, indent=2)
 with open(os.path.join(folder, "summary.md"), "w") as file:

@@ -97,11 +97,15 @@ double rate_apart(const Registry& registry, BenchSetup setup, int n) {
   return sum;
 }
 
-// Median over the rounds of a / b, each of one round: a drift of the machine cancels.
+// a / b of each round: a drift of the machine cancels.
+std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(a[i] / b[i]);
+  return out;
+}
+
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
-  return median_of(std::move(ratios));
+  return median_of(ratios(a, b));
 }
 
 std::vector<ScalingPoint> measure_scaling(const Registry& registry,
@@ -146,7 +150,8 @@ int bench_scaling(CliContext& context, BenchArguments arguments) {
                     {"efficiency_share", speedup / p.towers},
                     {"independent_samples_per_second", apart},
                     {"independent_efficiency_share", ceiling},
-                    {"of_ceiling_share", median_ratio(p.together, p.apart)}});
+                    {"of_ceiling_share", median_ratio(p.together, p.apart)},
+                    {"of_ceiling_share_rounds", ratios(p.together, p.apart)}});
   }
   const ScalingPoint& last = points.back();
   shown.print("{} {} {:.1f}% of {}\n", count_text(last.towers, "tower"),

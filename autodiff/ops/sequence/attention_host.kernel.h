@@ -2,9 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 #include "belfry/autodiff/ops/sequence/tile.kernel.h"
 #include "belfry/device/host_scratch.h"
+#include "belfry/device/lanes.h"
 
 // What the host's attention is made of: operands are packed into memory of this thread that vectors
 // fit into, and blocks of queries go through products in registers. Memory is linear in the number
@@ -30,13 +32,33 @@ struct AttentionHost {
       for (std::size_t c = width; c < to_row; ++c) to[c] = T(0);
     }
   }
+  // A register of x's columns by as many rows, in registers: element by element it was 18 % of
+  // attention.
+  static void transpose_block(const float* x, std::size_t stride, float* to, std::size_t to_row) {
+    Lanes part[Lanes::count];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < Lanes::count; ++i) part[i] = Lanes::load(x + i * stride);
+    transpose(part);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < Lanes::count; ++i) part[i].store(to + i * to_row);
+  }
   // to [width, to_row] = x transposed times `scale`, zeros behind.
   static void pack_transposed(const T* x, std::size_t stride, std::size_t rows, std::size_t width,
                               T scale, T* to, std::size_t to_row) {
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < width; ++c) to[c * to_row + r] = x[r * stride + c] * scale;
-    for (std::size_t c = 0; c < width; ++c)
-      for (std::size_t r = rows; r < to_row; ++r) to[c * to_row + r] = T(0);
+    std::size_t done_rows = 0, done = 0;  // in registers
+    if constexpr (std::is_same_v<T, float>) {
+      constexpr std::size_t block = Lanes::count;
+      done_rows = rows / block * block, done = width / block * block;
+      for (std::size_t r = 0; r < done_rows; r += block)
+        for (std::size_t c = 0; c < done; c += block)
+          transpose_block(x + r * stride + c, stride, to + c * to_row + r, to_row);
+    }
+    for (std::size_t c = 0; c < width; ++c) {
+      T* const line = to + c * to_row;
+      for (std::size_t r = c < done ? done_rows : 0; r < rows; ++r) line[r] = x[r * stride + c];
+      for (std::size_t r = 0; r < rows; ++r) line[r] *= scale;
+      for (std::size_t r = rows; r < to_row; ++r) line[r] = T(0);
+    }
   }
   // c [rows, columns] = a [rows, k] b [k, columns]; rows and columns are whole tiles.
   template <bool kAdd>
