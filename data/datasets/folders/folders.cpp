@@ -48,7 +48,10 @@ std::string size_text(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
+bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
 bool is_image(const fs::path& path) {
+  if (hidden(path)) return false;
   std::string end = path.extension().string();
   std::transform(end.begin(), end.end(), end.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -68,15 +71,26 @@ struct Files {
       ErrorText{.what = what, .found = found, .expected = expected, .fix = fix, .file = root});
 }
 
-std::vector<std::string> class_folders(const std::string& root) {
+void require_folder(const std::string& root, const std::string& expected) {
   std::error_code code;
   if (!fs::is_directory(root, code))
     refuse_folder(root, "the data folder does not exist",
-                  fs::exists(root, code) ? "a file" : "nothing", "a folder with one folder a class",
+                  fs::exists(root, code) ? "a file" : "nothing", expected,
                   "check the path; it is relative to the config file");
+}
+
+void refuse_none(const std::string& root, const Files& files) {
+  if (files.paths.empty())
+    refuse_folder(root, "the data set is empty", "0 rows: no .jpg, .jpeg or .png file",
+                  "at least 1 image");
+}
+
+std::vector<std::string> class_folders(const std::string& root) {
+  require_folder(root, "a folder with one folder a class");
+  std::error_code code;
   std::vector<std::string> out;
   for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code))
-    if (it->is_directory(code) && !it->path().filename().string().starts_with("."))
+    if (it->is_directory(code) && !hidden(it->path()))
       out.push_back(it->path().filename().string());
   if (code) refuse_folder(root, "the folder cannot be read", code.message(), "");
   std::sort(out.begin(), out.end());
@@ -91,16 +105,26 @@ void add_class(const std::string& folder, std::int32_t label, Files& out) {
   std::vector<std::string> paths;
   std::error_code code;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end;
-       it.increment(code))
+       it.increment(code)) {
+    if (hidden(it->path())) it.disable_recursion_pending();
     if (is_image(it->path()) && it->is_regular_file(code)) paths.push_back(it->path().string());
+  }
   if (code) refuse_folder(folder, "the folder cannot be read", code.message(), "");
   std::sort(paths.begin(), paths.end());
   out.labels.insert(out.labels.end(), paths.size(), label);
   out.paths.insert(out.paths.end(), paths.begin(), paths.end());
 }
 
-Files find_files(const std::string& root, const std::vector<std::string>& names) {
+Files find_files(const std::string& root, const FoldersOptions& options) {
   Files out;
+  const std::vector<std::string>& names = options.names;
+  if (options.unlabelled) {
+    require_folder(root, "a folder with images");
+    add_class(root, 0, out);
+    out.names = names;
+    refuse_none(root, out);
+    return out;
+  }
   const std::vector<std::string> there = class_folders(root);
   out.names = names.empty() ? there : names;
   for (const std::string& folder : there)
@@ -110,9 +134,7 @@ Files find_files(const std::string& root, const std::vector<std::string>& names)
   for (std::size_t c = 0; c < out.names.size(); ++c)
     if (std::find(there.begin(), there.end(), out.names[c]) != there.end())
       add_class((fs::path(root) / out.names[c]).string(), static_cast<std::int32_t>(c), out);
-  if (out.paths.empty())
-    refuse_folder(root, "the data set is empty", "0 rows: no .jpg, .jpeg or .png file",
-                  "at least 1 image");
+  refuse_none(root, out);
   return out;
 }
 
@@ -131,9 +153,12 @@ class FolderImages final : public Dataset {
   std::int64_t classes() const override { return static_cast<std::int64_t>(files_.names.size()); }
   std::vector<std::string> class_names() const override { return files_.names; }
   std::string describe() const override {
-    return "folders: " + fields_text(rows(), fields_) + classes_text(classes(), 0);
+    const bool labelled = !options_.unlabelled;
+    return "folders: " + fields_text(rows(), fields_, labelled) +
+           (labelled ? classes_text(classes(), 0) : "");
   }
   std::string warning() const override {
+    if (options_.unlabelled) return "";
     std::vector<std::string> without;
     for (std::size_t c = 0; c < files_.names.size(); ++c)
       if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
@@ -210,6 +235,13 @@ class FoldersFactory final : public DatasetFactory {
     schema.rule([this] { return folder_.empty() ? std::string("`folder` is needed") : ""; });
     options_.declare(schema);
   }
+  bool without_labels() override { return options_.unlabelled = true; }
+  std::shared_ptr<const Dataset> open_beside(const std::string& base,
+                                             const Dataset& train) const override {
+    FoldersFactory out(*this);
+    if (options_.unlabelled && options_.names.empty()) out.options_.names = train.class_names();
+    return out.open(base);
+  }
   std::vector<std::string> row_keys() const override { return {"fit", "channels", "mean", "std"}; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return folders(path_in(base, folder_), options_);
@@ -257,7 +289,7 @@ std::shared_ptr<const Dataset> folders(const std::string& root, const FoldersOpt
   Schema schema;
   checked.declare(schema);
   schema.validate("folders");
-  return std::make_shared<FolderImages>(find_files(root, options.names), options);
+  return std::make_shared<FolderImages>(find_files(root, options), options);
 }
 
 void register_dataset_folders(Registry& registry) {
