@@ -236,6 +236,7 @@ class FoldersFactory final : public DatasetFactory {
     options_.declare(schema);
   }
   bool without_labels() override { return options_.unlabelled = true; }
+  bool stands_alone() const override { return !options_.unlabelled; }
   std::shared_ptr<const Dataset> open_beside(const std::string& base,
                                              const Dataset& train) const override {
     FoldersFactory out(*this);

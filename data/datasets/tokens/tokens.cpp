@@ -25,6 +25,7 @@ class TokensFactory final : public DatasetFactory {
     schema.rule([this] { return files_.empty() ? std::string("`files` is needed") : ""; });
   }
   bool images() const override { return false; }
+  bool stands_alone() const override { return true; }
   std::vector<std::string> row_keys() const override { return {"dtype"}; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     std::vector<std::string> files;
