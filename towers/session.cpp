@@ -276,7 +276,10 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
       ErrorText text = error.text();
       const std::string key = shape_key(config_.data);
       if (!key.empty() && text.file.empty())
-        text.fix += (text.fix.empty() ? "" : ", or ") + ("set data." + key);
+        text.fix += (text.fix.empty() ? "" : ", or ") + ("set data." + key) +
+                    (key == "shape" && row.rank() == 2  // grey images without their one channel
+                         ? " = " + Shape{row[0], row[1], 1}.text()
+                         : "");
       throw ConfigError(text);
     }
   });

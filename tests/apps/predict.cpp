@@ -305,3 +305,16 @@ TEST_CASE("images of another normalisation than in training are refused") {
   CHECK_THAT(got.err, Contains("predict: idx: 15 rows, image [4, 4, 1] f32; rows that"));
   CHECK_THAT(got.out, Catch::Matchers::StartsWith("row,prediction,probability\n5,"));
 }
+
+TEST_CASE("grey images without an axis of channels: the shape that a net of images takes") {
+  const TestFolder folder;
+  write_text(folder / "x.npy", npy_floats("(4, 20, 24)", std::vector<float>(4 * 20 * 24, 0.5f)));
+  write_text(folder / "y.npy", npy_floats("(4,)", std::vector<float>(4)));
+  write_text(folder / "run.toml",
+             "[model]\nname = \"lenet\"\n[data]\nname = \"npy\"\nx = \"x.npy\"\ny = "
+             "\"y.npy\"\ntargets = true\n");
+  CHECK_THAT(ran({"check", folder / "run.toml"}, 2).err,
+             Contains("found [20, 24], expected [rows, columns, channels]") &&
+                 Contains("or set data.shape = [20, 24, 1]\n"));
+  ran({"check", folder / "run.toml", "--set", "data.shape=[20, 24, 1]"}, 0);
+}

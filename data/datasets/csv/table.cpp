@@ -124,8 +124,10 @@ class CsvReader {
                (named_ ? ", none of them called so" : ""),
            "columns count from 0, or from the end with -1, -2, ...");
     const std::string near = named_ ? nearest_name(text, names_) : "";
-    for (std::size_t c = 0; named_ && c < std::min<std::size_t>(names_.size(), 20); ++c)
-      have += (c == 0 ? ": '" : ", '") + names_[c] + "'";
+    if (named_)
+      have += ": " + names_text({names_.begin(),
+                                 names_.begin() + static_cast<std::ptrdiff_t>(
+                                                      std::min<std::size_t>(names_.size(), 20))});
     fail("`" + std::string(key) + "` names a column that is not there", "'" + text + "'", have,
          near.empty() ? "" : "did you mean '" + near + "'?");
   }
