@@ -176,6 +176,10 @@ void CsvOptions::declare(Schema& schema) {
            {.help = "then each column to mean 0 and deviation 1, by the figures of [data]"});
   labels.declare(schema);
   rows.declare(schema);
+  add_rules(schema);
+}
+
+void CsvOptions::add_rules(Schema& schema) const {
   schema.rule([this] {
     if (delimiter == "tab") return std::string();
     const bool fit =

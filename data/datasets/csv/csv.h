@@ -35,6 +35,9 @@ struct CsvOptions {
   bool unlabelled = false;
 
   void declare(Schema& schema);
+
+ private:
+  void add_rules(Schema& schema) const;  // between keys
 };
 
 // Comma-separated values, plain or gzip, quotes as in RFC 4180, lines ended by LF, CRLF or CR:
