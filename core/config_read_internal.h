@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cctype>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -73,9 +72,19 @@ const ConfigValue& culprit(const ConfigValue& value, const KeyOptions& options) 
   return value;
 }
 
-// How to write a number where a string is wanted; "" for other targets and values.
+// How to write a number where a string is wanted, or one value where a list is (`whole`: `bad` is
+// the key's); "" for other targets and values.
 template <class T>
-std::string quotes_hint(const std::string& key, const ConfigValue& bad, const T&) {
+std::string quotes_hint(const std::string& key, const ConfigValue& bad, bool whole) {
+  if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
+    typename T::value_type one{};
+    if (whole && read(bad, &one, {}))
+      return "write it as a list: " + key + " = [" + toml_text(one) + "]";
+  }
+  const auto* real = std::get_if<double>(&bad.data);
+  if (std::is_same_v<T, std::int64_t> && real != nullptr &&
+      number_text(*real).find('.') == std::string::npos)
+    return "write it without a point: " + key + " = " + number_text(*real);
   const auto* number = std::get_if<std::int64_t>(&bad.data);
   if (number == nullptr) return "";
   const std::string text = toml_text(std::to_string(*number));
@@ -97,18 +106,6 @@ inline ErrorText no_index(const std::string& list, const std::string& item,
     out.expected += ", which has " + std::to_string(*size) + (*size == 1 ? " item" : " items");
   out.expected += ", counted from 0";
   return out;
-}
-
-// Where `word` stands in a text by itself; npos where it does not.
-inline std::size_t find_word(const std::string& text, const std::string& word) {
-  const auto part = [&text](std::size_t at) {
-    return at < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
-  };
-  std::size_t at = text.find(word);
-  while (at != text.npos && ((at > 0 && part(at - 1)) || part(at + word.size())))
-    at = text.find(word, at + 1);
-  return at;
 }
 
 }  // namespace belfry

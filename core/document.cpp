@@ -10,73 +10,11 @@
 
 #include "belfry/core/atomic_file.h"
 #include "belfry/core/config_read_internal.h"
+#include "belfry/core/document_internal.h"
 #include "belfry/core/error.h"
 #include "belfry/core/registry.h"
 
 namespace belfry {
-namespace {
-
-// What is kept of a key once its schema is bound, so that nothing points into user structs later.
-struct BoundKey {
-  std::string name, value, fallback, type;
-  KeyOptions options;
-};
-
-std::string bare(const std::string& key) { return "'" + key + "'"; }
-
-ErrorText at_place(const ConfigPlace& place, ErrorText text) {
-  text.file = place.file;
-  text.line = place.line;
-  text.column = place.column;
-  return text;
-}
-
-std::string comment(const BoundKey& key) {
-  std::string out = "# " + key.type + ", default " + key.fallback;
-  if (!key.options.unit.empty()) out += ", unit " + key.options.unit;
-  if (!key.options.help.empty()) out += ". " + key.options.help;
-  return out + "\n";
-}
-
-}  // namespace
-
-struct Document::Impl {
-  std::string file;
-  ConfigTables tables;
-  std::vector<ErrorText> faults;
-  std::vector<std::string> order;                      // bound tables, as bound
-  std::map<std::string, std::vector<BoundKey>> bound;  // by table
-  std::map<std::string, std::map<std::string, std::string>> peeked;
-  std::map<std::string, ConfigPlace> lists;  // that items() took apart
-  std::set<std::string> replaced;            // items of lists that --set gave whole
-
-  struct Owners {
-    std::string kind;
-    std::vector<std::string> names;
-  };
-  std::map<std::pair<std::string, std::string>, Owners> owners;  // by table and key
-
-  const ConfigValue* find(const std::string& table, const std::string& key) const;
-  ConfigPlace place_of_table(const std::string& table) const;
-  ConfigPlace place_of(const std::string& table, const std::string& key) const;
-  bool add_item(const std::string& name, const ConfigValue& item);
-  void take_words(const std::string& list);
-  void refuse_items_beyond(const std::string& list, std::size_t size);
-  ConfigPlace place_of_rule(const std::string& table, const Schema& schema,
-                            const std::string& fault) const;
-  void expect_table(const std::string& table);
-  void forget(const std::string& path);
-  void add_fault(ErrorText fault);
-  void mark_bound(const std::string& table);
-  std::optional<BoundKey> fill(const std::string& table, const Key& key);
-  std::vector<std::string> known_keys(const std::string& table) const;
-  bool is_known_table(const std::string& table) const;
-  void find_unknown();
-  ErrorText unknown_key(const std::string& table, const std::string& key) const;
-  static std::string owners_text(const std::string& key, const Owners& owners);
-  std::string suggestion(const std::string& table, const std::string& key) const;
-  std::string text(bool comments) const;
-};
 
 const ConfigValue* Document::Impl::find(const std::string& table, const std::string& key) const {
   const auto t = tables.find(table);
@@ -95,62 +33,6 @@ ConfigPlace Document::Impl::place_of(const std::string& table, const std::string
   if (value != nullptr) return value->place;
   const auto list = lists.find(join_key(table, key));
   return list != lists.end() ? list->second : place_of_table(table);
-}
-
-// Makes the table `name` of one item of a list; keys that --set gave it stay, and nothing of the
-// item where --set gave it whole. False with a fault.
-bool Document::Impl::add_item(const std::string& name, const ConfigValue& item) {
-  if (replaced.contains(name)) return true;
-  const auto* word = std::get_if<std::string>(&item.data);
-  const auto* other = std::get_if<ConfigValue::Other>(&item.data);
-  if (word == nullptr && (other == nullptr || other->type != "table")) {
-    add_fault(at_place(
-        item.place,
-        {.what = "key " + bare(name), .found = found_text(item), .expected = "a table or a name"}));
-    return false;
-  }
-  ConfigTable& table = tables[name];
-  table.place = item.place;
-  if (word != nullptr) table.keys.emplace("name", item);
-  if (other == nullptr) return true;
-  for (const ConfigEntry& entry : other->keys) {
-    const auto* inner = std::get_if<ConfigValue::Other>(&entry.value.data);
-    if (inner != nullptr && inner->type == "table")
-      add_item(join_key(name, entry.key), entry.value);
-    else
-      table.keys.emplace(entry.key, entry.value);
-  }
-  return true;
-}
-
-// --set list.3=word gives an item whole.
-void Document::Impl::take_words(const std::string& list) {
-  const auto found = tables.find(list);
-  if (found == tables.end()) return;
-  const std::map<std::string, ConfigValue> keys = std::move(found->second.keys);
-  tables.erase(found);
-  for (const auto& [key, value] : keys)
-    if (!is_number(key))
-      add_fault(at_place(value.place, no_index(list, key, std::nullopt)));
-    else if (add_item(join_key(list, key), value))
-      replaced.insert(join_key(list, key));
-}
-
-// Tables "list.7" and "list.x" of a list of fewer items become faults, once each.
-void Document::Impl::refuse_items_beyond(const std::string& list, std::size_t size) {
-  std::map<std::string, ConfigPlace> beyond;
-  for (const auto& [name, table] : tables) {
-    if (!name.starts_with(list + ".")) continue;
-    const std::string item =
-        name.substr(list.size() + 1, name.find('.', list.size() + 1) - list.size() - 1);
-    bool inside = false;
-    for (std::size_t i = 0; i < size && !inside; ++i) inside = item == std::to_string(i);
-    if (!inside) beyond.emplace(item, table.place);
-  }
-  for (const auto& [item, place] : beyond) {
-    add_fault(at_place(place, no_index(list, item, size)));
-    forget(join_key(list, item));
-  }
 }
 
 // Of a rule's fault: the place of the first key it names among those that are given, else the
@@ -180,25 +62,20 @@ void Document::Impl::expect_table(const std::string& table) {
   tables[""].keys.erase(table);
 }
 
-// Removes the key, table or list of tables at a dotted path.
-void Document::Impl::forget(const std::string& path) {
-  std::erase_if(tables, [&path](const auto& item) {
-    return item.first == path || item.first.starts_with(path + ".");
-  });
-  std::erase_if(replaced, [&path](const std::string& item) {
-    return item == path || item.starts_with(path + ".");
-  });
-  const std::size_t dot = path.rfind('.');
-  const auto parent = tables.find(dot == path.npos ? "" : path.substr(0, dot));
-  if (parent != tables.end()) parent->second.keys.erase(path.substr(dot + 1));
-}
-
 void Document::Impl::add_fault(ErrorText fault) {
   const auto same = [&fault](const ErrorText& other) {
     return std::tie(other.file, other.line, other.column, other.what) ==
            std::tie(fault.file, fault.line, fault.column, fault.what);
   };
   if (std::none_of(faults.begin(), faults.end(), same)) faults.push_back(std::move(fault));
+}
+
+void Document::Impl::refuse_value(const std::string& table, const std::string& key,
+                                  const ConfigValue& value, const std::string& expected) {
+  unread.insert({table, key});
+  add_fault(at_place(value.place, {.what = "key " + bare(join_key(table, key)),
+                                   .found = found_text(value),
+                                   .expected = expected}));
 }
 
 void Document::Impl::mark_bound(const std::string& table) {
@@ -215,12 +92,13 @@ std::optional<BoundKey> Document::Impl::fill(const std::string& table, const Key
       if (!read(*value, &parsed, key.options) || !present_fault(&parsed, key.options).empty()) {
         const ConfigValue& bad = culprit<T>(*value, key.options);
         const auto* word = std::get_if<std::string>(&bad.data);
+        unread.insert({table, key.name});
         const std::string near = word ? nearest_name(*word, key.options.choices) : "";
         add_fault(at_place(&bad == value || bad.place.line == 0 ? value->place : bad.place,
                            {.what = "key " + bare(join_key(table, key.name)),
                             .found = found_text(bad),
                             .expected = out.type,
-                            .fix = near.empty() ? quotes_hint(key.name, bad, parsed)
+                            .fix = near.empty() ? quotes_hint<T>(key.name, bad, &bad == value)
                                                 : "did you mean '" + near + "'?"}));
         return std::nullopt;
       }
@@ -295,8 +173,12 @@ ErrorText Document::Impl::unknown_key(const std::string& table, const std::strin
 void Document::Impl::find_unknown() {
   std::set<std::string> reported;
   for (const auto& [table, content] : tables) {
-    const auto below = [&t = table](const std::string& top) { return t.starts_with(top + "."); };
-    if (std::any_of(reported.begin(), reported.end(), below)) continue;
+    const std::string& t = table;
+    const auto below = [&t](const std::string& top) { return t.starts_with(top + "."); };
+    if (std::any_of(reported.begin(), reported.end(), below) ||
+        std::any_of(passed.begin(), passed.end(),
+                    [&](const std::string& p) { return t == p || below(p); }))
+      continue;
     if (!is_known_table(table)) {
       reported.insert(table);
       const std::string near = nearest_name(table, order);
@@ -328,7 +210,7 @@ std::string Document::Impl::text(bool comments) const {
     if (b != bound.end())
       for (const BoundKey& key : b->second) {
         if (!done.insert(key.name).second) continue;
-        if (comments) body += comment(key);
+        if (comments) body += key.comment();
         body += key.name + " = " + key.value + "\n";
       }
     if (const auto p = peeked.find(table); p != peeked.end())
@@ -356,20 +238,6 @@ Document Document::from_text(const std::string& text, const std::string& file_na
   out.impl_->file = file_name;
   out.impl_->tables = parse_toml(text, file_name);
   return out;
-}
-
-void Document::set(const std::string& assignment) {
-  ConfigTables assigned = parse_assignment(assignment);
-  std::string path = assignment.substr(0, assignment.find('='));
-  path.erase(0, path.find_first_not_of(" \t"));
-  path.erase(path.find_last_not_of(" \t") + 1);
-  impl_->forget(path);
-  if (assigned.contains(path)) impl_->replaced.insert(path);
-  for (auto& [table, content] : assigned) {
-    ConfigTable& target =
-        impl_->tables.try_emplace(table, ConfigTable{content.place, {}}).first->second;
-    for (auto& [key, value] : content.keys) target.keys.insert_or_assign(key, std::move(value));
-  }
 }
 
 void Document::set_string(const std::string& key, const std::string& value,
@@ -418,39 +286,8 @@ std::string Document::peek_string(const std::string& table, const std::string& k
   std::string& out = impl_->peeked[table][key];
   out = fallback;
   if (const ConfigValue* value = impl_->find(table, key)) {
-    if (!read(*value, &out, {}))
-      impl_->add_fault(at_place(value->place, {.what = "key " + bare(join_key(table, key)),
-                                               .found = found_text(*value),
-                                               .expected = "string"}));
+    if (!read(*value, &out, {})) impl_->refuse_value(table, key, *value, "string");
   }
-  return out;
-}
-
-std::vector<std::string> Document::items(const std::string& table, const std::string& key) {
-  impl_->mark_bound(table);
-  std::vector<std::string> out;
-  std::size_t number = 0;
-  const auto name = [&] { return join_key(table, key) + "." + std::to_string(number); };
-  impl_->take_words(join_key(table, key));
-  if (const ConfigValue* value = impl_->find(table, key)) {
-    const ConfigValue list = *value;
-    impl_->lists[join_key(table, key)] = list.place;
-    impl_->tables[table].keys.erase(key);
-    if (const auto* items = std::get_if<std::vector<ConfigValue>>(&list.data)) {
-      for (const ConfigValue& item : *items) {
-        if (impl_->add_item(name(), item)) out.push_back(name());
-        ++number;
-      }
-      impl_->refuse_items_beyond(join_key(table, key), number);
-    } else {
-      impl_->add_fault(at_place(list.place, {.what = "key " + bare(join_key(table, key)),
-                                             .found = found_text(list),
-                                             .expected = "a list of tables and names"}));
-    }
-    return out;
-  }
-  for (; impl_->tables.contains(name()); ++number) out.push_back(name());
-  impl_->refuse_items_beyond(join_key(table, key), number);
   return out;
 }
 
@@ -460,20 +297,33 @@ ErrorText Document::placed(const std::string& table, const std::string& key, Err
 
 void Document::bind(const std::string& table, const Schema& schema) {
   impl_->mark_bound(table);
-  const std::size_t before = impl_->faults.size();
   for (const Key& key : schema.keys()) {
     std::optional<BoundKey> filled = impl_->fill(table, key);
     impl_->bound[table].push_back(filled ? std::move(*filled)
                                          : BoundKey{key.name, "", "", "", key.options});
   }
-  if (impl_->faults.size() > before) return;  // rules expect values that are in range
+  if (at_fault(table)) return;  // rules expect values that are in range
   for (const auto& check : schema.checks())
     if (const std::string wrong = check(); !wrong.empty())
       impl_->add_fault(at_place(impl_->place_of_rule(table, schema, wrong),
                                 {.what = table.empty() ? wrong : "[" + table + "]: " + wrong}));
 }
 
+void Document::know(const std::string& table, const std::string& key) {
+  impl_->mark_bound(table);
+  impl_->bound[table].push_back(BoundKey{key, "", "", "", {}});
+  impl_->passed.insert(join_key(table, key));
+}
+
+bool Document::at_fault(const std::string& table, const std::string& key) const {
+  const auto& unread = impl_->unread;
+  return std::any_of(unread.begin(), unread.end(), [&](const auto& u) {
+    return u.first == table && (key.empty() || u.second == key);
+  });
+}
+
 void Document::fault(const std::string& table, const std::string& key, const std::string& what) {
+  if (at_fault(table, key)) return;
   impl_->add_fault(at_place(impl_->place_of(table, key),
                             {.what = "key " + bare(join_key(table, key)) + ": " + what}));
 }

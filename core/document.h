@@ -50,6 +50,11 @@ class Document {
   // a float. Faults leave the default in place; unknown keys become faults. Binding one table
   // several times is allowed: a key is unknown only when no binding declares it.
   void bind(const std::string& table, const Schema& schema);
+  // Counts `key`, and tables below it, as known whatever it holds.
+  void know(const std::string& table, const std::string& key);
+  // Whether the value of a key, "" for any of the table, is a fault already: what follows from its
+  // default is none of the user's. Rules of a table and fault() say nothing then.
+  bool at_fault(const std::string& table, const std::string& key = "") const;
   // Records a fault found by the caller at `table.key`.
   void fault(const std::string& table, const std::string& key, const std::string& what);
   // Throws one ConfigError that lists every fault, unknown tables included. Then usable for dump().

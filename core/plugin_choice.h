@@ -12,11 +12,9 @@ template <class Entry>
 void know_all_keys(Document& document, const Registry& registry, const std::string& table) {
   for (const auto& [other, entry] : registry.table<Entry>()) {
     auto plugin = entry.make();
-    Schema keys, names_only;
+    Schema keys;
     plugin->declare(keys);
-    for (const Key& key : keys.keys())
-      std::visit([&](auto* target) { names_only.key(key.name, *target); }, key.target);
-    document.bind(table, names_only);
+    for (const Key& key : keys.keys()) document.know(table, key.name);
   }
 }
 
@@ -29,6 +27,10 @@ auto choose_plugin(Document& document, const Registry& registry, const std::stri
     -> decltype(registry.table<Entry>().at(fallback, kind).make()) {
   const auto& known = registry.table<Entry>();
   const std::string name = document.peek_string(table, "name", fallback);
+  if (document.at_fault(table, "name")) {
+    know_all_keys<Entry>(document, registry, table);
+    return nullptr;
+  }
   try {
     auto chosen = known.at(name, kind).make();
     for (const auto& [other, entry] : known) {

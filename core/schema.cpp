@@ -7,6 +7,7 @@
 
 #include "belfry/core/config_value_internal.h"
 #include "belfry/core/error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/core/units.h"
 
 namespace belfry {
@@ -22,11 +23,7 @@ std::string bounds_text(const KeyOptions& o) {
   return "";
 }
 
-std::string choices_text(const KeyOptions& o) {
-  std::string out;
-  for (const std::string& choice : o.choices) out += (out.empty() ? "'" : ", '") + choice + "'";
-  return "one of " + out;
-}
+std::string choices_text(const KeyOptions& o) { return "one of " + names_text(o.choices); }
 
 bool inside(double value, const KeyOptions& o) {
   // Written so that NaN fails.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/core/error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/data/loader.h"
 
 namespace belfry {
@@ -7,11 +8,10 @@ namespace belfry {
 const Tensor& Batch::operator[](const std::string& field) const {
   for (const auto& [name, tensor] : fields_)
     if (name == field) return tensor;
-  std::string known;
-  for (const auto& [name, tensor] : fields_) known += (known.empty() ? "'" : ", '") + name + "'";
-  throw DataError(ErrorText{.what = "the batch has no such field",
-                            .found = "'" + field + "'",
-                            .expected = known.empty() ? "nothing, the batch is empty" : known});
+  throw DataError(
+      ErrorText{.what = "the batch has no such field",
+                .found = "'" + field + "'",
+                .expected = fields_.empty() ? "nothing, the batch is empty" : names_text(names())});
 }
 
 void Batch::add(const std::string& field, Tensor tensor) {
@@ -27,12 +27,9 @@ Batch Batch::slice(std::int64_t first, std::int64_t count) const {
                                        std::to_string(first) + " + " + std::to_string(count) + ")",
                               .expected = "rows inside [0, " + std::to_string(rows) + ")"});
   Batch out;
+  out.place(*this);
   out.rows = count;
   out.first_row = first_row + first;
-  out.rows_per_epoch = rows_per_epoch;
-  out.full_rows = full_rows;
-  out.epoch = epoch;
-  out.wait_seconds = wait_seconds;
   for (const auto& [name, tensor] : fields_)
     out.fields_.emplace_back(name, tensor.rows(first, count));
   return out;

@@ -74,15 +74,15 @@ void ByteFile::inflate_whole() {
   if (size > kMost || size > max_bytes()) return;
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
-  HostBuffer out(static_cast<std::size_t>(size) / sizeof(float) + 1);
+  const auto out = std::make_shared<HostBuffer>(static_cast<std::size_t>(size) / sizeof(float) + 1);
   std::size_t taken = 0, given = 0;
   if (!inflater ||
-      libdeflate_gzip_decompress_ex(inflater.get(), packed, length, out.data(),
+      libdeflate_gzip_decompress_ex(inflater.get(), packed, length, out->data(),
                                     static_cast<std::size_t>(size), &taken,
                                     &given) != LIBDEFLATE_SUCCESS ||
       taken != length || given != size || position_ > given)
     return;
-  whole_ = std::move(out);
+  whole_ = out;
   whole_bytes_ = given;
 }
 
@@ -130,6 +130,26 @@ std::uint64_t ByteFile::append(std::vector<std::uint8_t>& out, std::uint64_t byt
     if (got < step) break;
   }
   return total;
+}
+
+ByteBlock ByteFile::rest(std::uint64_t bytes) {
+  if (bytes > kStep) inflate_whole();
+  if (whole_) {
+    const std::size_t first = position_;
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, whole_bytes_ - position_));
+    position_ += count;
+    return {whole_, first, count};
+  }
+  if (compressed_) {
+    std::vector<std::uint8_t> out;
+    append(out, bytes);
+    return ByteBlock(std::move(out));
+  }
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(
+      bytes, file_bytes_ - std::min<std::uint64_t>(position_, file_bytes_)));
+  const auto memory = std::make_shared<HostBuffer>(most / sizeof(float) + 1);
+  return {memory, 0, read(memory->data(), most)};
 }
 
 std::uint64_t ByteFile::skip(std::uint64_t limit) {
@@ -187,12 +207,6 @@ std::string guess_format(const std::uint8_t* bytes, std::size_t count) {
 
 std::string count_text(std::int64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
-
-std::string names_text(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out.empty() ? "no names" : out;
 }
 
 }  // namespace belfry

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "belfry/core/host_buffer.h"
+#include "belfry/data/byte_block.h"
 
 struct gzFile_s;
 
@@ -24,6 +24,8 @@ class ByteFile {
   // Appends up to `bytes`, as many as the file really holds whatever its header claims: in steps of
   // at most 4 MiB, or from what is inflated. Returns how many came.
   std::uint64_t append(std::vector<std::uint8_t>& out, std::uint64_t bytes);
+  // The same as memory of its own, without a copy of what is inflated.
+  ByteBlock rest(std::uint64_t bytes);
   // Reads on to the end without keeping anything, at most `limit` bytes; how many there were.
   std::uint64_t skip(std::uint64_t limit);
   // What the file can hold at most: its size, or for gzip 1032 times that (deflate's best ratio).
@@ -40,7 +42,7 @@ class ByteFile {
   std::size_t read_whole(void* out, std::size_t bytes);
   std::string path_;
   std::unique_ptr<gzFile_s, Close> file_;
-  std::optional<HostBuffer> whole_;  // inflated, in place of file_
+  std::shared_ptr<const HostBuffer> whole_;  // inflated, in place of file_
   std::size_t whole_bytes_ = 0;
   std::size_t position_ = 0;  // of what is inflated
   std::uint64_t file_bytes_ = 0;
@@ -55,7 +57,5 @@ std::string guess_format(const std::uint8_t* bytes, std::size_t count);
 
 // "1 row", "5 rows".
 std::string count_text(std::int64_t n, const std::string& noun);
-// "'a', 'b'", or "no names".
-std::string names_text(const std::vector<std::string>& names);
 
 }  // namespace belfry

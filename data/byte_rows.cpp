@@ -45,9 +45,20 @@ void ByteImages::read(std::span<const std::int64_t> rows, std::span<void* const>
 }
 
 std::string ByteImages::describe() const {
+  if (content_.unlabelled) return content_.kind + ": " + fields_text(rows(), fields_, false);
   const auto smallest = std::min_element(content_.labels.begin(), content_.labels.end());
   return content_.kind + ": " + fields_text(rows(), fields_) +
          classes_text(content_.classes, smallest == content_.labels.end() ? 0 : *smallest);
+}
+
+RowPlace ByteImages::place(std::int64_t row) const {
+  const std::int64_t at = content_.first + row;
+  std::int64_t start = 0;
+  for (const auto& [file, end] : content_.files) {
+    if (at < end) return {content_.files.size() > 1 ? file : "", at - start};
+    start = end;
+  }
+  return {"", at};
 }
 
 void check_read(std::span<const std::int64_t> indices, std::int64_t rows, std::size_t buffers,
@@ -79,9 +90,10 @@ void check_normalisation(const std::vector<double>& mean, const std::vector<doub
   check("std", stddev, true);
 }
 
-std::string fields_text(std::int64_t rows, const std::vector<Field>& fields) {
+std::string fields_text(std::int64_t rows, const std::vector<Field>& fields, bool answers) {
   std::string out = count_text(rows, "row");
   for (const Field& f : fields) {
+    if (!answers && (f.name == "label" || f.name == "target")) continue;
     out += ", " + f.name;
     if (f.shape.rank() > 0) out += " " + f.shape.text();
     out += " " + std::string(name_of(f.dtype));

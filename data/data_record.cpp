@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "belfry/core/names_text.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
 #include "belfry/data/options.h"
@@ -19,6 +20,7 @@ class RecordedData final : public Dataset {
   std::vector<std::string> class_names() const override { return record_.class_names; }
   std::string label_unit() const override { return record_.label_unit; }
   Figures figures() const override { return record_.figures; }
+  RowKeys row_keys() const override { return record_.row_keys; }
   std::string describe() const override {
     return "as in the checkpoint: " + fields_text(record_.rows, record_.fields) +
            classes_text(record_.classes, 0);
@@ -49,8 +51,8 @@ std::string fields_text_of(const std::vector<Field>& fields) {
 }  // namespace
 
 DataRecord record_of(const Dataset& data) {
-  return {data.rows(),        data.classes(),    data.fields(),
-          data.class_names(), data.label_unit(), data.figures()};
+  return {data.rows(),       data.classes(), data.fields(),  data.class_names(),
+          data.label_unit(), data.figures(), data.row_keys()};
 }
 
 std::vector<std::string> data_changes(const DataRecord& before, const DataRecord& now) {
@@ -63,6 +65,9 @@ std::vector<std::string> data_changes(const DataRecord& before, const DataRecord
   note(fields_text_of(before.fields), fields_text_of(now.fields));
   note(std::to_string(before.classes) + " classes", std::to_string(now.classes) + " classes");
   note(names_text(before.class_names), names_text(now.class_names));
+  for (const auto& [key, value] : now.row_keys)
+    if (const auto old = before.row_keys.find(key); old != before.row_keys.end())
+      note(key + " = " + old->second, key + " = " + value);
   if (before.figures != now.figures) out.emplace_back("other figures measured on the rows");
   return out;
 }

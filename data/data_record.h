@@ -17,6 +17,7 @@ struct DataRecord {
   std::vector<std::string> class_names;
   std::string label_unit;
   Figures figures;
+  RowKeys row_keys{};
 };
 
 DataRecord record_of(const Dataset& data);

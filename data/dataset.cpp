@@ -3,32 +3,29 @@
 
 #include "belfry/core/error.h"
 #include "belfry/data/byte_rows.h"
+#include "belfry/data/dataset_view.h"
 #include "belfry/data/options.h"
 
 namespace belfry {
 namespace {
 
-class Subset final : public Dataset {
+class Subset final : public DatasetView {
  public:
   Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t count)
-      : whole_(std::move(whole)), first_(first), count_(count) {}
+      : DatasetView(std::move(whole)), first_(first), count_(count) {}
 
   std::int64_t rows() const override { return count_; }
-  const std::vector<Field>& fields() const override { return whole_->fields(); }
-  std::int64_t classes() const override { return whole_->classes(); }
-  std::vector<std::string> class_names() const override { return whole_->class_names(); }
-  std::string label_unit() const override { return whole_->label_unit(); }
-  Figures figures() const override { return whole_->figures(); }
+  RowPlace place(std::int64_t row) const override { return whole().place(row + first_); }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
-    whole_->read(shifted(rows, out.size()), out);
+    whole().read(shifted(rows, out.size()), out);
   }
   void read_epoch(std::span<const std::int64_t> rows, const ReadEpoch& epoch,
                   std::span<void* const> out) const override {
-    whole_->read_epoch(shifted(rows, out.size()), epoch, out);
+    whole().read_epoch(shifted(rows, out.size()), epoch, out);
   }
   std::string describe() const override {
     return "rows [" + std::to_string(first_) + ", " + std::to_string(first_ + count_) + ") of " +
-           whole_->describe();
+           whole().describe();
   }
 
  private:
@@ -39,7 +36,6 @@ class Subset final : public Dataset {
     return out;
   }
 
-  std::shared_ptr<const Dataset> whole_;
   std::int64_t first_, count_;
 };
 

@@ -24,6 +24,15 @@ struct Field {
 // Numbers that were measured on rows and that others are brought by, under names of the kind.
 using Figures = std::map<std::string, std::vector<double>>;
 
+// Keys of a config, with their values as TOML, that say how the rows are made of a file's numbers.
+using RowKeys = std::map<std::string, std::string>;
+
+// Where a row is found: its number in its file, from 0, and that file where there are several.
+struct RowPlace {
+  std::string file;
+  std::int64_t row = 0;
+};
+
 // What a read is for. Sets whose rows differ from epoch to epoch derive that from these alone.
 struct ReadEpoch {
   std::uint64_t seed = 0;
@@ -55,6 +64,9 @@ class Dataset {
   virtual std::string label_unit() const { return ""; }
   // What was measured on these rows and belongs to a model trained on them; most have none.
   virtual Figures figures() const { return {}; }
+  // How they were made, from a config: belongs to a model, too. Empty for data made by code.
+  virtual RowKeys row_keys() const { return {}; }
+  virtual RowPlace place(std::int64_t row) const { return {"", row}; }
   // What is odd about the rows though it may be meant, for a log; "" for nothing.
   virtual std::string warning() const { return ""; }
 };
@@ -68,6 +80,12 @@ class DatasetFactory {
   // From now on files may have no labels, or targets: what they would be is 0. False where the kind
   // has no such files.
   virtual bool without_labels() { return false; }
+  // The keys of files that are then not read.
+  virtual std::vector<std::string> label_files() const { return {}; }
+  // The keys that belong to a model trained on the rows: Dataset::row_keys() of a config.
+  virtual std::vector<std::string> row_keys() const { return {}; }
+  // Whether open_beside() needs nothing of `train`: both are then read at the same time.
+  virtual bool stands_alone() const { return false; }
   // Paths are relative to `base`, the config file's folder.
   virtual std::shared_ptr<const Dataset> open(const std::string& base) const = 0;
   // The same for rows that a model trained on `train` will see: its figures() hold here.

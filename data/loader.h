@@ -12,8 +12,18 @@
 
 namespace belfry {
 
+// Which rows of the training a batch has.
+struct BatchPlace {
+  std::int64_t rows = 0;
+  std::int64_t first_row = 0;       // position of row 0 in the global batch; keys random numbers
+  std::int64_t full_rows = 0;       // rows of a full batch; 0: as many as this one has
+  std::int64_t rows_per_epoch = 0;  // 0 when unknown: "e" units are then a ConfigError
+  std::int64_t epoch = 0;           // from 0
+  double wait_seconds = 0;          // how long the caller waited for this batch
+};
+
 // Rows of one update, or a tower's part of them: one tensor a field, on host memory.
-class Batch {
+class Batch : public BatchPlace {
  public:
   // The field's tensor; throws DataError with the known names.
   const Tensor& operator[](const std::string& field) const;
@@ -21,13 +31,8 @@ class Batch {
   // Rows [first, first + count) as views; first_row moves along.
   Batch slice(std::int64_t first, std::int64_t count) const;
   std::vector<std::string> names() const;
-
-  std::int64_t rows = 0;
-  std::int64_t first_row = 0;       // position of row 0 in the global batch; keys random numbers
-  std::int64_t full_rows = 0;       // rows of a full batch; 0: as many as this one has
-  std::int64_t rows_per_epoch = 0;  // 0 when unknown: "e" units are then a ConfigError
-  std::int64_t epoch = 0;           // from 0
-  double wait_seconds = 0;          // how long the caller waited for this batch
+  // Becomes the batch of these rows; its fields stay.
+  void place(const BatchPlace& there) { static_cast<BatchPlace&>(*this) = there; }
 
  private:
   std::vector<std::pair<std::string, Tensor>> fields_;

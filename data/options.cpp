@@ -167,6 +167,13 @@ std::string classes_text(std::int64_t classes, std::int64_t smallest) {
          (smallest > 0 ? " (smallest label " + std::to_string(smallest) + ")" : "");
 }
 
+std::string names_fault(const std::vector<std::string>& names) {
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  return twice == sorted.end() ? std::string() : "`names`: '" + *twice + "' occurs twice";
+}
+
 void check_number(const std::string& key, double value, bool positive) {
   if (std::isfinite(value) && (!positive || value > 0)) return;
   throw KeyError(key,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "belfry/core/schema.h"
 
@@ -50,6 +51,9 @@ std::string label_gaps(const std::string& file, std::int64_t rows, const LabelOp
 
 // ", 10 classes" or, when label 0 never occurs, a note that says so: for Dataset::describe().
 std::string classes_text(std::int64_t classes, std::int64_t smallest);
+
+// For a rule of a key `names`: which of them occurs twice; "" where none does.
+std::string names_fault(const std::vector<std::string>& names);
 
 // Throws KeyError unless `value` is a finite number, above 0 where `positive`.
 void check_number(const std::string& key, double value, bool positive);

@@ -58,11 +58,7 @@ void Recorder::place(const Batch& shard) {
       pass_->inputs.add(name, Tensor::empty(shard[name].shape(), shard[name].dtype(), device_));
   }
   Batch& inputs = pass_->inputs;
-  inputs.rows = shard.rows;
-  inputs.first_row = shard.first_row;
-  inputs.rows_per_epoch = shard.rows_per_epoch;
-  inputs.full_rows = shard.full_rows;
-  inputs.epoch = shard.epoch;
+  inputs.place(shard);
   for (const std::string& name : shard.names())
     main.copy(inputs[name].raw(), shard[name].raw(), shard[name].bytes());
   launch_elements(

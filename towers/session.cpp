@@ -9,8 +9,12 @@
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/autodiff/ops/loss/mse.h"
 #include "belfry/core/key_error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/data/byte_file.h"
+#include "belfry/data/row_keys.h"
 #include "belfry/optim/statistics.h"
+#include "belfry/towers/data_warnings_internal.h"
+#include "belfry/towers/opening_internal.h"
 
 namespace belfry {
 namespace {
@@ -134,7 +138,18 @@ void TrainSession::check_strict() const {
 
 // [data], then what is measured against it, then the loader.
 void TrainSession::open_all(const DataRecord& saved, bool predict) {
-  if (recorded_ = saved.rows > 0; recorded_) {
+  recorded_ = saved.rows > 0;
+  std::unique_ptr<Opening> validation, test;
+  const auto begin = [&](const std::optional<DataSource>& source, const char* table) {
+    const bool alone = source && source->factory->stands_alone() && !recorded_;
+    return alone ? std::make_unique<Opening>(
+                       context_->host(),
+                       [this, &source, table] { return read(*source, table, nullptr); })
+                 : nullptr;
+  };
+  if (config_.validation) validation = begin(config_.validation, "validation");
+  if (!predict) test = begin(config_.test, "test");
+  if (recorded_) {
     data_ = recorded_data(saved);
     config_.loader.augment = {};
     context_->log("data: {}", data_->describe());
@@ -143,8 +158,9 @@ void TrainSession::open_all(const DataRecord& saved, bool predict) {
   } else {
     data_ = open(config_.data, "data");
   }
-  if (config_.validation && !recorded_) validation_ = open(*config_.validation, "validation");
-  if (config_.test && !predict) test_ = open(*config_.test, "test");
+  if (config_.validation && !recorded_)
+    validation_ = open(*config_.validation, "validation", validation.get());
+  if (config_.test && !predict) test_ = open(*config_.test, "test", test.get());
   if (predict) predict_ = open(*config_.predict, "predict");
   if (regression() && config_.label_smoothing > 0)
     throw ConfigError(config_.document->placed(
@@ -158,33 +174,38 @@ void TrainSession::open_all(const DataRecord& saved, bool predict) {
   check_schedule({loader_->rows_per_epoch(), options.batch});
 }
 
-// That the config's [data] is such as the checkpoint's, as far as its keys say. Else what is read
-// beside it would be blamed.
+// That the config's [data] makes such rows as the model was trained on: what is read beside it
+// takes its keys from there.
 void TrainSession::check_recorded(const DataRecord& saved) const {
-  Schema keys;
-  config_.data.factory->declare(keys);
-  const auto refuse = [&](const std::string& key, bool here, const std::string& expected) {
-    throw CheckpointError(config_.document->placed(
-        "data", key,
-        {.what = "the checkpoint was trained on other data than this config's [data]",
-         .found = data_->describe(),
-         .expected = expected + (here ? ": it has `" : ": it has no `") + key + "`",
-         .fix = "name a checkpoint of this config by --checkpoint, or use the config that it was "
-                "trained with"}));
-  };
-  const bool standardized =
-      std::any_of(saved.figures.begin(), saved.figures.end(),
-                  [](const auto& figure) { return figure.first.starts_with("standardize."); });
-  for (const Key& key : keys.keys()) {
-    const auto* const* list = std::get_if<std::vector<std::string>*>(&key.target);
-    const auto* const* flag = std::get_if<bool*>(&key.target);
-    if (list == nullptr && flag == nullptr) continue;
-    const bool here = list != nullptr ? !(*list)->empty() : **flag;
-    if (key.name == "targets" && here != regression())
-      refuse("targets", here, here ? "numbers to be predicted" : "labels");
-    if (key.name == "standardize" && here != standardized)
-      refuse("standardize", here, here ? "standardized rows" : "rows as they are");
+  const RowKeys now = row_keys_of(config_.data.name, *config_.data.factory);
+  const RowKeys& before = saved.row_keys;
+  if (before.empty()) return;
+  if (before.at("name") != now.at("name")) {
+    std::string keys;
+    for (const auto& [key, value] : before)
+      keys += (keys.empty() ? "" : ", ") + key + " = " + value;
+    context_->logger().warn(
+        "the model was trained on rows with {}; [data] is of another kind now, '{}': whether its "
+        "rows are made the same way, nobody can tell",
+        keys, now.at("name"));
+    return;
   }
+  std::string first, found, expected;
+  for (const auto& [key, value] : now) {
+    const auto old = before.find(key);
+    if (old == before.end() || old->second == value) continue;
+    if (first.empty()) first = key;
+    found += (found.empty() ? "" : ", ") + key + " = " + value;
+    expected += (expected.empty() ? "" : ", ") + key + " = " + old->second;
+  }
+  if (first.empty()) return;
+  throw CheckpointError(config_.document->placed(
+      "data", first,
+      {.what = "the checkpoint was trained on other data than this config's [data]",
+       .found = found,
+       .expected = expected + ", as the checkpoint says",
+       .fix = "set that in [data], or name a checkpoint of this config by --checkpoint; files of "
+              "another kind have keys of their own in [test] and [predict]"}));
 }
 
 // [checkpoint] and [early_stop] choose by a figure that the reports will have, and the better way.
@@ -255,7 +276,10 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
       ErrorText text = error.text();
       const std::string key = shape_key(config_.data);
       if (!key.empty() && text.file.empty())
-        text.fix += (text.fix.empty() ? "" : ", or ") + ("set data." + key);
+        text.fix += (text.fix.empty() ? "" : ", or ") + ("set data." + key) +
+                    (key == "shape" && row.rank() == 2  // grey images without their one channel
+                         ? " = " + Shape{row[0], row[1], 1}.text()
+                         : "");
       throw ConfigError(text);
     }
   });
@@ -322,23 +346,35 @@ void TrainSession::check_passes(const Shape& row, std::int64_t classes) const {
 
 TrainSession::~TrainSession() = default;
 
-std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
-                                                  const std::string& table) {
+std::shared_ptr<const Dataset> TrainSession::read(const DataSource& source,
+                                                  const std::string& table,
+                                                  const Dataset* beside) const {
   std::shared_ptr<const Dataset> out;
   config_.at_place(table, [&] {
     if (table == "predict" && !source.factory->without_labels())
       throw ConfigError(ErrorText{.what = "rows of kind '" + source.name + "' always have labels",
                                   .fix = "name the files in [test], and use belfry eval "
                                          "--predictions FILE"});
-    out = data_ ? source.factory->open_beside(config_.base, *data_)
-                : source.factory->open(config_.base);
+    out = beside != nullptr ? source.factory->open_beside(config_.base, *beside)
+                            : source.factory->open(config_.base);
   });
+  return with_row_keys(std::move(out), row_keys_of(source.name, *source.factory));
+}
+
+std::shared_ptr<const Dataset> TrainSession::open(const DataSource& source,
+                                                  const std::string& table, Opening* opening) {
+  std::shared_ptr<const Dataset> out =
+      opening != nullptr ? opening->get() : read(source, table, data_.get());
   if (data_) check_extra(*out, table);
   if (table != "predict")
     check_fields(*out, table, config_.model_name, config_.model->input(), classes_key(source));
   context_->log("{}: {}{}", table, out->describe(),
                 source.repeats ? "; rows that [data] trains on" : "");
   if (!data_ && !out->warning().empty()) context_->logger().warn("{}", out->warning());
+  if (data_) return out;
+  for (const std::string& text :
+       data_warnings(*out, source.has_key("scale"), source.has_key("standardize")))
+    context_->logger().warn("{}", text);
   return out;
 }
 

@@ -11,6 +11,8 @@
 
 namespace belfry {
 
+class Opening;
+
 struct SessionOptions {
   bool log_placement = false;
   bool plan_only = false;  // no group: nothing is allocated for the model
@@ -49,7 +51,11 @@ class TrainSession {
   }
 
  private:
-  std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table);
+  std::shared_ptr<const Dataset> open(const DataSource& source, const std::string& table,
+                                      Opening* opening = nullptr);
+  // The rows of a table as they are; its factory is not called by anybody else at the same time.
+  std::shared_ptr<const Dataset> read(const DataSource& source, const std::string& table,
+                                      const Dataset* beside) const;
   EvalReport evaluate(const std::shared_ptr<const Dataset>& data, const DataSource& source,
                       bool ema);
   void open_all(const DataRecord& saved, bool predict);

@@ -63,11 +63,7 @@ std::vector<RowPart> Tower::micro_batches(std::int64_t rows) const {
 Batch Tower::on_device(const Batch& batch) const {
   Batch moved;
   for (const std::string& name : batch.names()) moved.add(name, batch[name].on(device_));
-  moved.rows = batch.rows;
-  moved.first_row = batch.first_row;
-  moved.rows_per_epoch = batch.rows_per_epoch;
-  moved.full_rows = batch.full_rows;
-  moved.epoch = batch.epoch;
+  moved.place(batch);
   return moved;
 }
 

@@ -176,6 +176,8 @@ std::vector<std::string> not_taken(const Document& document, const std::string& 
                                    const Schema& keys) {
   std::vector<std::string> out;
   if (names_other_files(document, table, keys)) out = kRange;
+  if (document.has_key(table, "first") || document.has_key(table, "count"))
+    out.insert(out.end(), {"first", "count"});  // a range is said as a whole
   const auto path = [](const Key& k) { return k.options.path; };
   const bool others = std::any_of(keys.keys().begin(), keys.keys().end(), [&](const Key& k) {
     return path(k) && document.has_key(table, k.name) && !document.has_key("data", k.name);
@@ -195,10 +197,12 @@ void bind_augment(Document& document, const Registry& registry, TrainConfig& c) 
       if (entry.make()->images()) document.note_owner("data", k.name, "data set", name);
 }
 
-void collect_files(const Schema& keys, DataSource& source) {
+void collect_files(const Schema& keys, const std::string& table, DataSource& source) {
   source.files.clear();
+  const std::vector<std::string> unread =
+      table == "predict" ? source.factory->label_files() : std::vector<std::string>();
   for (const Key& key : keys.keys()) {
-    if (!key.options.path) continue;
+    if (!key.options.path || std::count(unread.begin(), unread.end(), key.name) > 0) continue;
     if (const auto* const* one = std::get_if<std::string*>(&key.target))
       source.files.push_back(**one);
     if (const auto* const* several = std::get_if<std::vector<std::string>*>(&key.target))
@@ -218,13 +222,14 @@ void refuse_repeats(Document& document, const std::string& table, const Schema& 
   }
 }
 
-// Reads `table` but for the keys `without`.
+// Reads `table` but for the keys `without`. Rules do not speak of what [data] failed to give.
 void bind_source(Document& document, const std::string& table, DataSource& source,
                  const std::vector<std::string>& without = {}) {
   Schema keys;
   source.factory->declare(keys);
-  document.bind(table, without.empty() ? keys : only(keys, without, false));
-  collect_files(keys, source);
+  const bool whole = without.empty() && !document.at_fault("data");
+  document.bind(table, whole ? keys : only(keys, without, false));
+  collect_files(keys, table, source);
   refuse_repeats(document, table, keys);
   const bool labelled = std::any_of(keys.keys().begin(), keys.keys().end(),
                                     [](const Key& k) { return k.name == "ignore"; });
@@ -253,7 +258,7 @@ std::optional<DataSource> extra_source(Document& document, const Registry& regis
   bind_source(document, table, out);
   out.repeats =
       out.name == data.name && data.factory != nullptr && repeats_rows(*out.factory, *data.factory);
-  if (!out.repeats || table != "validation") return out;
+  if (!out.repeats || table != "validation" || document.at_fault("data")) return out;
   const bool parts = !rows_taken(*out.factory).part.empty();
   Schema whole;
   whole.rule([parts] {
@@ -324,7 +329,7 @@ void TrainConfig::at_place(const std::string& table, const std::function<void()>
   const auto placed = [&](const std::string& key, const ErrorText& text) {
     if (!document || !text.file.empty()) return text;
     const bool inherited = !document->has_key(table, key) && document->has_key("data", key) &&
-                           (table == "test" || table == "validation");
+                           (table == "test" || table == "validation" || table == "predict");
     return document->placed(inherited ? "data" : table, key, text);
   };
   try {
@@ -353,6 +358,10 @@ TrainConfig TrainConfig::load(Document document, const Registry& registry) {
   if (c.data.factory) {
     bind_source(document, "data", c.data);
     bind_augment(document, registry, c);
+  } else {
+    Schema augment;
+    c.loader.augment.declare(augment);
+    for (const Key& key : augment.keys()) document.know("data", key.name);
   }
   c.validation = extra_source(document, registry, "validation", c.data);
   c.test = extra_source(document, registry, "test", c.data);

@@ -20,7 +20,7 @@ namespace belfry {
 struct DataSource {
   std::string name;  // of the kind: "idx"
   std::shared_ptr<DatasetFactory> factory;
-  std::vector<std::string> files;  // what it reads, as the config says
+  std::vector<std::string> files;  // what it reads, as the config says; "" where nothing is named
   std::int64_t ignore = kNoLabel;  // label that does not count
   bool repeats = false;            // takes rows of [data]
 

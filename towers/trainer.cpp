@@ -234,8 +234,9 @@ TrainResult Trainer::run() {
   run.attempts = run.first_update = run.result.update = group_.clocks().attempts;
   if (loader_.position() >= loader_.options().epochs * loader_.dataset().rows()) {
     run.result.complete = true;
-    run.log().info("training is complete: {} epochs, {} updates; nothing to do",
-                   loader_.options().epochs, run.result.update);
+    run.log().info("training is complete: {}, {}; nothing to do",
+                   count_text(loader_.options().epochs, "epoch"),
+                   count_text(run.result.update, "update"));
     return run.result;
   }
   for (const auto& hook : run.hooks) hook->check(run);

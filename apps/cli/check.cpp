@@ -51,7 +51,7 @@ struct CheckArguments {
   bool resuming = false, partial = false;
 };
 
-// The checkpoint that a run would go on from, "" for none; what a fresh run would refuse.
+// The checkpoint that a run would go on from, "" for none.
 std::string resumed_from(CliContext& context, const CheckArguments& arguments,
                          const TrainConfig& config) {
   std::string path;
@@ -69,7 +69,6 @@ std::string resumed_from(CliContext& context, const CheckArguments& arguments,
                : find_checkpoint(arguments.resume, config.fallback, context.log);
   if (arguments.resuming && path.empty())
     context.log.warn("no checkpoint in '{}': training starts from the beginning", config.output);
-  refuse_other_run(config.output, path);
   return path;
 }
 
@@ -95,15 +94,6 @@ void print_recorded(TrainSession& session) {
   for (int update = 0; update < 2; ++update) session.group().step(batch, loss);
 }
 
-// Its rows may come after training, so that what is wrong with them is no fault of the run.
-void warn_predict(CliContext& context, TrainSession& session) {
-  try {
-    session.try_predict();
-  } catch (const Error& error) {
-    context.log.warn("belfry predict would refuse [predict]: {}", error.what());
-  }
-}
-
 int check(CliContext& context, const CheckArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   require_output_folder(config.output);
@@ -119,7 +109,8 @@ int check(CliContext& context, const CheckArguments& arguments) {
   print_shards(context, session);
   if (capture) print_recorded(session);
   if (!resumed.empty()) print_resume(context, session, resumed, arguments.partial);
-  warn_predict(context, session);
+  session.try_predict();
+  refuse_other_run(session.config().output, resumed);  // last: it hides no fault of the config
   context.print("{}: ok\n", arguments.config.path);
   return kExitOk;
 }

@@ -51,12 +51,35 @@ void check_command(const CLI::App& app, std::span<const std::string> arguments,
                     (near.empty() ? "." : "; did you mean '" + near + "'?") + all);
 }
 
+// What is said of arguments that no command takes: the first option among them by its nearest name.
+std::string extras_text(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& a) { return a.starts_with("-"); });
+  if (option == extras.end()) return "arguments that no one asked for: " + listed(extras);
+  std::vector<std::string> names;
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  for (const CLI::Option* o : command->get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  const std::string given = option->substr(0, option->find('='));
+  const auto longer = std::find_if(names.begin(), names.end(), [&given](const std::string& name) {
+    return given.size() > 2 && name.starts_with(given);
+  });
+  const std::string near = longer != names.end() ? *longer : nearest_name(given, names);
+  return "unknown option '" + given + "'" +
+         (near.empty() ? "; options: " + listed(names) : "; did you mean '" + near + "'?");
+}
+
 int parse_and_run(CLI::App& app, const std::vector<std::string>& arguments, const CliIo& io,
                   const int& code) {
   try {
     check_command(app, arguments, "command");
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return code;
+  } catch (const CLI::ExtrasError&) {
+    io.err("error: " + extras_text(app) + "\nRun with --help for more information.\n");
+    return kExitConfig;
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const bool asked = app.exit(error, out, err) == 0;  // --help, --version

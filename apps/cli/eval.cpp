@@ -35,7 +35,8 @@ RowResults results_of_rows(TrainSession& session, bool ema, bool confusion) {
   const std::int64_t rows = data->rows(), each = answers_of(*data);
   const bool numbers = session.regression();
   RowResults out;
-  out.predictions = std::string("row,") +
+  const RowCells place(*data);
+  out.predictions = place.header() +
                     (each == 1 ? ""
                      : numbers ? "output,"
                                : "position,") +
@@ -46,7 +47,7 @@ RowResults results_of_rows(TrainSession& session, bool ema, bool confusion) {
         outputs_of(session, data, first, std::min(rows_at_once(*data), rows - first), ema);
     for (std::size_t i = 0; i < part.answers.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      out.predictions += std::to_string(first + at / each) + ",";
+      out.predictions += place.of(first + at / each);
       if (each != 1) out.predictions += std::to_string(at % each) + ",";
       if (numbers) {
         out.predictions += fmt::format("{:.7g},{:.7g}\n", part.answers[i], part.values[i]);

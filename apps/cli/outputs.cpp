@@ -45,6 +45,11 @@ Outputs outputs_of(TrainSession& session, const std::shared_ptr<const Dataset>& 
   return out;
 }
 
+std::string RowCells::of(std::int64_t row) const {
+  const RowPlace place = data_.place(row);
+  return std::to_string(place.row) + "," + (files_ ? csv_cell(place.file) + "," : "");
+}
+
 Prediction predicted(double label, std::span<const double> scores) {
   const auto best = std::max_element(scores.begin(), scores.end());
   double total = 0;

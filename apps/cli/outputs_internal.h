@@ -26,6 +26,19 @@ std::int64_t answers_of(const Dataset& data);
 Outputs outputs_of(TrainSession& session, const std::shared_ptr<const Dataset>& data,
                    std::int64_t first, std::int64_t count, bool ema);
 
+// The cells that say which row a line of predictions is of: its number in its file, and that file
+// where there are several.
+class RowCells {
+ public:
+  explicit RowCells(const Dataset& data) : data_(data), files_(!data.place(0).file.empty()) {}
+  std::string header() const { return files_ ? "row,file," : "row,"; }
+  std::string of(std::int64_t row) const;
+
+ private:
+  const Dataset& data_;
+  bool files_;
+};
+
 // The likeliest class of one answer's scores.
 Prediction predicted(double label, std::span<const double> scores);
 

@@ -24,14 +24,15 @@ std::string text_of(TrainSession& session, bool ema) {
   const std::int64_t rows = data->rows(), each = answers_of(*data);
   const std::vector<std::string> names = session.data().class_names();
   const bool numbers = session.regression();
-  std::string out = std::string("row,") + (each > 1 ? "output," : "") + "prediction" +
+  const RowCells place(*data);
+  std::string out = place.header() + (each > 1 ? "output," : "") + "prediction" +
                     (numbers ? "" : ",probability") + (names.empty() ? "" : ",name") + "\n";
   for (std::int64_t first = 0; first < rows; first += rows_at_once(*data)) {
     const std::int64_t count = std::min(rows_at_once(*data), rows - first);
     const Outputs o = outputs_of(session, data, first, count, ema);
     for (std::size_t i = 0; i < o.answers.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
-      out += std::to_string(first + at / each) + ",";
+      out += place.of(first + at / each);
       if (each > 1) out += std::to_string(at % each) + ",";
       if (numbers) {
         out += fmt::format("{:.7g}\n", o.values[i]);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -50,6 +51,18 @@ void check_resume(const TrainArguments& arguments, const TrainConfig& config) {
                                 .fix = "set output in the config"});
 }
 
+// Its rows may come after training, but a path that is wrong is better known now.
+void warn_predict(CliContext& context, const TrainConfig& config) {
+  if (!config.predict) return;
+  for (const std::string& file : config.predict->files) {
+    const std::string path = path_in(config.base, file);
+    std::error_code code;
+    if (!file.empty() && !std::filesystem::exists(path, code))
+      context.log.warn("[predict] names {}, which does not exist: belfry predict will need it",
+                       path);
+  }
+}
+
 int train(CliContext& context, const TrainArguments& arguments) {
   TrainConfig config = arguments.config.load(context.registry);
   check_resume(arguments, config);
@@ -57,6 +70,7 @@ int train(CliContext& context, const TrainArguments& arguments) {
     context.put(config.described);
     return kExitOk;
   }
+  warn_predict(context, config);
   require_output_folder(config.output);  // now, not when all data has been read
   std::optional<SignalWatch> watch;  // before the work starts: a signal while data is read counts
   if (!context.io.signal) watch.emplace();

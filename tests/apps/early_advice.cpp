@@ -112,19 +112,25 @@ TEST_CASE("a checkpoint of other data is blamed, not the config") {
   const Folder f;
   ran({"train", f.path()}, 0, {"epochs=1"});
   ran({"train", f.numbers()}, 0);
-  const std::string fault =
-      "the checkpoint was trained on other data than this config's [data]: found as in the "
-      "checkpoint: ";
-  const std::string fix = "; name a checkpoint of this config by --checkpoint";
+  const std::string fault = "the checkpoint was trained on other data than this config's [data]: ";
+  const std::string fix =
+      "; set that in [data], or name a checkpoint of this config by --checkpoint";
   for (const char* const command : {"eval", "predict"}) {
     CHECK_THAT(
         ran({command, f.numbers(), "--checkpoint", f.out()}, 6).err,
-        Contains(fault) && Contains("numbers to be predicted: it has `targets`") && Contains(fix));
+        Contains(fault +
+                 "found standardize = true, targets = [\"price\"], expected standardize = false, "
+                 "targets = [], as the checkpoint says") &&
+            Contains(fix));
     CHECK_THAT(
         ran({command, f.path(), "--checkpoint", f.numbers_out()}, 6, {"predict.file=data.csv"}).err,
-        Contains(fault) && Contains("expected labels: it has no `targets`") && Contains(fix));
+        Contains(fault +
+                 "found standardize = false, targets = [], expected standardize = true, targets = "
+                 "[\"price\"], as the checkpoint says") &&
+            Contains(fix));
     CHECK_THAT(ran({command, f.numbers()}, 6, {"data.standardize=false"}).err,
-               Contains(fault) && Contains("rows as they are: it has no `standardize`"));
+               Contains("--set: " + fault +
+                        "found standardize = false, expected standardize = true, as the"));
   }
   write_text(f.folder / "narrow.csv", "1,2,0\n2,3,1\n");
   CHECK_THAT(ran({"eval", f.path()}, 3, {"test.file=narrow.csv"}).err,
@@ -191,10 +197,12 @@ TEST_CASE("columns named twice, keys listed once, and a [predict] that is not th
   const std::string unknown = ran({"check", f.numbers()}, 2, {"predict.nonsense=3"}).err;
   REQUIRE_THAT(unknown, Contains("ignore"));
   CHECK(unknown.find("ignore") == unknown.rfind("ignore"));
-  const CliResult none = ran({"check", f.numbers()}, 0, {"predict.file=none.csv"});
-  CHECK_THAT(none.err, Contains("warning: belfry predict would refuse [predict]: ") &&
-                           Contains("none.csv: the data file does not exist"));
+  CHECK_THAT(ran({"check", f.numbers()}, 3, {"predict.file=none.csv"}).err,
+             Contains("none.csv: the data file does not exist"));
   CHECK(ran({"check", f.numbers()}, 0).err.empty());
+  const CliResult late = ran({"train", f.numbers()}, 0, {"predict.file=none.csv"});
+  CHECK_THAT(late.err, Contains("warning: [predict] names ") &&
+                           Contains("none.csv, which does not exist: belfry predict will need it"));
 }
 
 TEST_CASE("rules over several keys name the place of the key they speak of") {

@@ -148,3 +148,113 @@ TEST_CASE("advice to fall back is given where there is an older checkpoint to fa
              Contains("step_4") && Contains("there is no older checkpoint in the folder") &&
                  !Contains("checkpoint.fallback"));
 }
+
+TEST_CASE("classes that are words: trained, predicted and counted by their names") {
+  const TestFolder folder;
+  std::string rows = "size,kind\n";
+  for (int r = 0; r < 60; ++r) rows += r % 2 == 0 ? "1,small one\n" : "-1,large\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "new.csv", "size\n-1\n1\n");
+  write_text(folder / "run.toml",
+             "epochs = 10\noutput = \"" + (folder / "out") +
+                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\n"
+                 "names = [\"small one\", \"large\"]\n[test]\n[predict]\nfile = \"new.csv\"\n");
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, folder / "run.toml");
+    return run_cli(arguments);
+  };
+  CHECK_THAT(run({"train"}).out, Contains("test: ") && Contains("accuracy 1.0000"));
+  const std::string out = run({"predict"}).out;
+  CHECK(out.starts_with("row,prediction,probability,name\n0,1,"));
+  CHECK_THAT(out, Contains(",large\n1,0,") && Contains(",small one\n"));
+  CHECK_THAT(run({"eval", "--confusion", "-"}).out, Contains("small one"));
+  CHECK_THAT(run({"eval", "--set", "data.names=[\"large\", \"small one\"]"}).err,
+             Contains("[test] has other classes than the data of the checkpoint: found 'large', "
+                      "'small one', expected 'small one', 'large'"));
+}
+
+TEST_CASE("numbers too large to train on are named before the run, with the key that helps") {
+  const TestFolder folder;
+  std::string rows = "rooms,area,price\n";
+  for (int r = 0; r < 40; ++r)
+    rows += std::to_string(r % 5) + "," + std::to_string(100 + 10 * (r % 9)) + "," +
+            std::to_string(100000 + r * 1000) + "\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "run.toml",
+             "[model]\nname = \"mlp\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\ntargets = "
+             "[\"price\"]\n");
+  const auto err = [&](const std::string& set) {
+    return run_cli({"check", folder / "run.toml", "--set", set}).err;
+  };
+  const std::string raw = err("batch=64");
+  CHECK_THAT(raw,
+             Contains("warning: column 'area' is as large as 1") &&
+                 Contains("set data.standardize = true to bring it to a size of about 1") &&
+                 Contains("warning: targets are as large as 1.2e+05: losses are in their unit"));
+  CHECK(err("data.standardize=true").find("column") == std::string::npos);
+  CHECK(err("data.scale=10000").find("area") == std::string::npos);
+}
+
+TEST_CASE("options that do not exist are named with the nearest that does") {
+  const CliFolder f;
+  CHECK_THAT(failed({"eval", f.path(), "--sample", "5", "--temp", "0.5"}).err,
+             Contains("error: unknown option '--temp'; did you mean '--temperature'?\n"));
+  CHECK_THAT(failed({"train", f.path(), "--resumee=x"}).err,
+             Contains("unknown option '--resumee'; did you mean '--resume'?"));
+  CHECK_THAT(
+      failed({"check", f.path(), "-v"}).err,
+      Contains("unknown option '-v'; options: --help, --set, --towers, --resume, --partial"));
+  CHECK_THAT(failed({"check", f.path(), "more", "words"}).err,
+             Contains("no one asked for: more, words"));
+}
+
+TEST_CASE("one value where a list belongs: how it is written") {
+  const CliFolder f;
+  CHECK_THAT(failed({"check", f.path(), "--set", "model.hidden=64"}).err,
+             Contains("found integer 64, expected list of integers in [1, 1000000]; write it as a "
+                      "list: hidden = [64]\n"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "data.features=a"}).err,
+             Contains("write it as a list: features = [\"a\"]"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "epochs=5.0"}).err,
+             Contains("found float 5.0, expected integer in [0, 1000000000]; write it without a "
+                      "point: epochs = 5\n"));
+  CHECK(failed({"check", f.path(), "--set", "epochs=5.5"}).err.find("point") == std::string::npos);
+  CHECK(failed({"check", f.path(), "--set", "model.hidden=[0]"}).err.find("as a list") ==
+        std::string::npos);
+}
+
+TEST_CASE("one file is split by a count in [data] and a first in the others") {
+  const CliFolder f;
+  f.config("", "", "[validation]\nfirst = 50\n");
+  const std::vector<std::string> split{"check",         f.path(), "--set",
+                                       "data.count=50", "--set",  "test.count=10"};
+  const CliResult run = run_cli(split);
+  CAPTURE(run.out, run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Contains("data: csv: 50 rows") && Contains("validation: csv: 10 rows") &&
+                          Contains("test: csv: 10 rows"));
+}
+
+TEST_CASE("check says of an old run last, when all else is right") {
+  const CliFolder f;
+  REQUIRE(run_cli({"train", f.path()}).code == 0);
+  const CliResult run = run_cli({"check", f.path()});
+  CHECK(run.code == 2);
+  CHECK_THAT(run.out, Contains("updates per epoch"));
+  CHECK_THAT(run.err, Contains("already holds a run"));
+  CHECK_THAT(failed({"check", f.path(), "--set", "data.label=9"}, 3).err,
+             Contains("`label` is a column number out of range"));
+}
+
+TEST_CASE("a label column with almost as many classes as rows is asked about") {
+  const TestFolder folder;
+  std::string rows = "id,x,y\n";
+  for (int r = 0; r < 30; ++r)
+    rows += std::to_string(r) + "," + std::to_string(r % 3) + "," + std::to_string(r % 2) + "\n";
+  write_text(folder / "data.csv", rows);
+  write_text(folder / "run.toml",
+             "[model]\nname = \"mlp\"\n[data]\nname = \"csv\"\nfile = \"data.csv\"\n");
+  CHECK_THAT(run_cli({"check", folder / "run.toml", "--set", "data.label=id"}).err,
+             Contains("warning: 30 classes in 30 rows: is that the right label?"));
+  CHECK(run_cli({"check", folder / "run.toml"}).err.empty());
+}

@@ -29,7 +29,47 @@ void fill(const TestFolder& folder, const std::string& set, int dark, int light)
   }
 }
 
+// Predictions of images name their files.
+void ran_again(const std::string& config, const TestFolder& folder) {
+  const std::string output = "output=" + (folder / "out");
+  REQUIRE(run_cli({"train", config, "--set", output}).code == 0);
+  const CliResult eval = run_cli({"eval", config, "--set", output, "--predictions", "-"});
+  CHECK_THAT(eval.out, Catch::Matchers::StartsWith("row,file,label,prediction,probability\n0," +
+                                                   (folder / "test/dark/0.png") + ",0,") &&
+                           Contains("\n5," + (folder / "test/light/0.png") + ",1,"));
+}
+
 }  // namespace
+
+TEST_CASE("images without classes are predicted from wherever they lie in a folder") {
+  const TestFolder folder;
+  fill(folder, "train", 12, 12);
+  std::filesystem::create_directories(folder / "new/deep");
+  write_text(folder / "new/b.png", kDark);
+  write_text(folder / "new/deep/c.png", kLight);
+  write_text(folder / "new/notes.txt", "no image");
+  write_text(folder / "new/._b.png", "what another system keeps beside b.png");
+  std::filesystem::create_directories(folder / "new/deep/.thumbnails");
+  write_text(folder / "new/deep/.thumbnails/c.png", kDark);
+  const std::string config = folder / "run.toml";
+  write_text(config, "epochs = 15\nbatch = 8\noutput = \"" + (folder / "out") +
+                         "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"folders\"\nfolder = "
+                         "\"train\"\nsize = [4, 4]\nmean = [0.5]\n[predict]\nfolder = \"new\"\n"
+                         "[optimizer]\nname = \"adam\"\nlr = 0.05\n");
+  REQUIRE(run_cli({"train", config}).code == 0);
+  std::filesystem::remove_all(folder / "train");
+  const CliResult run = run_cli({"predict", config});
+  CAPTURE(run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.err, Contains("predict: folders: 2 rows, image [4, 4, 3] f32\n"));
+  CHECK_THAT(run.out, Catch::Matchers::StartsWith("row,file,prediction,probability,name\n0," +
+                                                  (folder / "new/b.png") + ",0,") &&
+                          Contains(",dark\n1," + (folder / "new/deep/c.png") + ",1,") &&
+                          Contains(",light\n"));
+  std::filesystem::remove_all(folder / "new/deep");
+  std::filesystem::remove(folder / "new/b.png");
+  CHECK_THAT(run_cli({"predict", config}).err, Contains("new: the data set is empty"));
+}
 
 TEST_CASE("folders of images train, and a test set has the same classes") {
   const TestFolder folder;
@@ -47,6 +87,7 @@ TEST_CASE("folders of images train, and a test set has the same classes") {
   CHECK_THAT(run.out,
              Contains("data: folders: 32 rows, image [4, 4, 3] f32, label i32, 2 classes\n") &&
                  Contains("accuracy 1.0000 (8 rows"));
+  ran_again(config, folder);
   std::filesystem::remove_all(folder / "test/dark");
   const CliResult other = run_cli({"train", config});
   CHECK(other.code == 3);

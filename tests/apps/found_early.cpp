@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is found before training, with the place of the key at fault and advice that fits the data.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "belfry/core/document.h"
 #include "belfry/core/formats/npy.h"
+#include "belfry/data/memory.h"
 #include "belfry/device/cpu/precision.h"
 #include "belfry/tests/apps/cli.h"
 #include "belfry/tests/hex.h"
@@ -442,4 +447,53 @@ TEST_CASE("a resume that rounds in another way says so") {
       run_cli({"train", f.path(), "--resume", "--set", "epochs=4", "--set", "precision=bf16"});
   CHECK(narrow.code == 0);
   CHECK_THAT(narrow.out + narrow.err, Contains("precision: f32 -> bf16"));
+}
+
+namespace {
+
+// Opens when another one is being opened, too, or after a while.
+class Together final : public DatasetFactory {
+ public:
+  Together(std::atomic<int>& open, bool alone) : open_(open), alone_(alone) {}
+  void declare(Schema& schema) override { schema.key("bad", bad_, {}); }
+  bool stands_alone() const override { return alone_; }
+  std::shared_ptr<const Dataset> open(const std::string&) const override {
+    ++open_;
+    for (int i = 0; i < (alone_ ? 1000 : 1) && open_ < 2; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const bool both = open_ == 2;
+    if (bad_) throw DataError(both ? "both" : "one");
+    return memory_dataset(std::vector<float>(8), Shape{2}, {0, 1, 0, 1}, 2);
+  }
+
+ private:
+  std::atomic<int>& open_;
+  bool alone_;
+  bool bad_ = false;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "files of sets that need nothing of [data] are read at the same time; its fault is first") {
+  const TestFolder folder;
+  write_text(folder / "run.toml", "[model]\nname = \"softmax\"\n[data]\nname = \"set\"\n[test]\n");
+  for (const bool alone : {true, false}) {
+    CAPTURE(alone);
+    std::atomic<int> open{0};
+    Registry registry = builtin();
+    registry.table<DatasetEntry>().add(
+        "set", {[&] { return std::make_unique<Together>(open, alone); }, "of this test"});
+    const auto check = [&](const std::string& set) {
+      open = 0;
+      return run_cli(
+          {"check", folder / "run.toml", "--set", set}, [] { return 0; }, registry);
+    };
+    CHECK(check("test.bad=false").code == 0);
+    CHECK(open == 2);
+    CHECK(check("test.bad=true").err == "error: both\n");  // the second of two in any case
+    const CliResult data = check("data.bad=true");
+    CHECK(data.code == 3);
+    CHECK(data.err == (alone ? "error: both\n" : "error: one\n"));
+  }
 }

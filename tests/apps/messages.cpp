@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What the command says to a user's mistakes, and that it says so before the work.
+#include <algorithm>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "belfry/core/error.h"
 #include "belfry/tests/apps/cli.h"
@@ -141,4 +143,58 @@ TEST_CASE("classes without rows are a warning; other files do not inherit a rang
   CHECK_THAT(ranges.out, Contains("validation: csv: 4 rows") && Contains("test: csv: 20 rows"));
   CHECK_THAT(run_cli({"train", f.path(), "--set", "epochs=1", "--set", "data.classes=8"}).out,
              Contains("4 updates an epoch, 1 epoch\n"));
+}
+
+namespace {
+
+// Every key of the effective config, "model.layers.0.out".
+std::vector<std::string> keys_of(const std::string& config) {
+  std::istringstream lines(run_cli({"train", config, "--print-config"}).out);
+  std::vector<std::string> out;
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("[")) table = line.substr(1, line.size() - 2) + ".";
+    if (line.starts_with("#") || line.find(" = ") == line.npos) continue;
+    out.push_back(table + line.substr(0, line.find(" = ")));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a value of the wrong type is one fault, whatever follows from it") {
+  const TestFolder folder;
+  const std::string data =
+      "[data]\nname = \"cifar\"\nfiles = [\"a\"]\nmean = [0.5, 0.4, 0.3]\n"
+      "pad_crop = 2\nflip = true\n[test]\n[validation]\nfiles = [\"b\"]\n";
+  const std::string rest =
+      "[optimizer]\nname = \"adamw\"\nbeta2 = 0.9\n[schedule]\nname = \"cosine\"\nover = "
+      "\"1e\"\n[checkpoint]\n[early_stop]\n";
+  const std::vector<std::string> configs{
+      "[model]\nname = \"layers\"\nlayers = [\"flatten\", {name = \"linear\", out = 3}]\n" + data +
+          rest,
+      "[[model.layers]]\nname = \"flatten\"\n[[model.layers]]\nname = \"linear\"\n[model]\nname "
+      "= \"layers\"\n" +
+          data + rest,
+      "[model]\nname = \"gpt\"\nlayers = 2\n[data]\nname = \"text\"\nfiles = [\"a\"]\npart = "
+      "\"train\"\n[test]\n[validation]\npart = \"validation\"\n" +
+          rest,
+      "[model]\nname = \"mlp\"\n[data]\nname = \"csv\"\nfile = \"a\"\ntargets = [\"p\"]\n[test]\n"
+      "[validation]\nfile = \"b\"\n[predict]\nfile = \"c\"\n" +
+          rest};
+  for (const std::string& text : configs) {
+    write_text(folder / "run.toml", text);
+    std::vector<std::string> keys = keys_of(folder / "run.toml");
+    REQUIRE(keys.size() > 40);
+    if (text.find("\"layers\"") != text.npos) keys.push_back("model.layers");
+    for (const std::string& key : keys)
+      for (const char* const value : {"1979-05-27", "[[1]]"}) {
+        const CliResult run =
+            run_cli({"train", folder / "run.toml", "--print-config", "--set", key + "=" + value});
+        CAPTURE(key, value, run.err);
+        CHECK(run.code == 2);
+        CHECK(run.err.starts_with("error: --set: key '" + key));
+        CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+      }
+  }
 }

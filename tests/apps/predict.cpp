@@ -209,3 +209,112 @@ TEST_CASE("prediction on IDX images without a file of labels") {
   REQUIRE(got.size() == 20);
   for (std::size_t r = 0; r < 20; ++r) CHECK(got[r][1] == static_cast<double>(r % 2));
 }
+
+TEST_CASE("labels that a file has not are in no description of it") {
+  const CliFolder f;
+  REQUIRE(run_cli({"train", f.path()}).code == 0);
+  write_text(f.folder / "new.csv", "1,2,3,4\n");
+  f.config("", "", "[predict]\nfile = \"new.csv\"\n");
+  CHECK_THAT(ran({"predict", f.path()}, 0).err, Contains("predict: csv: 1 row, image [4] f32\n"));
+  const LineFolder line;
+  REQUIRE(run_cli({"train", line.path()}).code == 0);
+  CHECK_THAT(ran({"predict", line.path(), "--set", "predict.file=new.csv"}, 0).err,
+             Contains("predict: csv: 60 rows, image [2] f32\n"));
+}
+
+TEST_CASE("a predicted row has its number in the file, whatever is left out of that") {
+  const CliFolder f;
+  REQUIRE(run_cli({"train", f.path()}).code == 0);
+  std::string rows;
+  for (int r = 0; r < 12; ++r)
+    rows += r == 4 || r == 9 ? "1,,2,3\n" : std::to_string(r) + ",1,2,3\n";
+  write_text(f.folder / "new.csv", rows);
+  f.config("", "", "[predict]\nfile = \"new.csv\"\nmissing = \"drop\"\nfirst = 2\n");
+  std::vector<double> places;
+  for (const auto& line : numbers(ran({"predict", f.path()}, 0).out)) places.push_back(line[0]);
+  CHECK(places == std::vector<double>{2, 3, 5, 6, 7, 8, 10, 11});
+  f.config("", "", "");
+  const auto tested = numbers(ran({"eval", f.path(), "--predictions", "-", "--set", "test.first=50",
+                                   "--set", "test.count=3"},
+                                  0)
+                                  .out);
+  REQUIRE(tested.size() == 3);
+  CHECK(tested[0][0] == 50);
+  CHECK(tested[2][0] == 52);
+}
+
+namespace {
+
+// What eval and predict say of a config whose [data] changed after training.
+void check_changed(const std::string& config, const std::string& change, const std::string& text) {
+  CAPTURE(change);
+  for (const char* const command : {"eval", "predict"})
+    CHECK_THAT(
+        ran({command, config, "--set", change}, 6).err,
+        Contains("--set: the checkpoint was trained on other data than this config's [data]: " +
+                 text + ", as the checkpoint says"));
+}
+
+}  // namespace
+
+TEST_CASE("rows that [data] makes otherwise than in training are refused with both values") {
+  const CliFolder f;
+  f.config("", "", "[predict]\n");
+  REQUIRE(run_cli({"train", f.path(), "--set", "data.scale=16"}).code == 0);
+  const std::string as = "data.scale=16";
+  CHECK(ran({"predict", f.path(), "--set", "data.scale=16.0", "--set", "predict.count=2", "--set",
+             "predict.features=[0, 1, 2, 3]"},
+            0)
+            .out.size() > 20);
+  CHECK_THAT(ran({"eval", f.path()}, 6).err,
+             Contains("run.toml:10:1: the checkpoint was trained on other data than this config's "
+                      "[data]: found scale = 1.0, expected scale = 16.0, as the checkpoint says"));
+  check_changed(f.path(), "data.scale=255", "found scale = 255.0, expected scale = 16.0");
+  // Files of another kind say so themselves.
+  CHECK(ran({"eval", f.path(), "--set", as, "--set", "test.scale=2"}, 0).err.empty());
+  // Another kind of [data] cannot be compared.
+  CHECK_THAT(ran({"eval", f.path(), "--set", "data={name = \"npy\", x = \"x\", y = \"y\"}", "--set",
+                  "test={name = \"csv\", file = \"data.csv\"}"},
+                 0)
+                 .err,
+             Contains("warning: the model was trained on rows with ") && Contains("scale = 16.0") &&
+                 Contains("of another kind now, 'npy'"));
+  // Resuming with it is a warning.
+  CHECK_THAT(ran({"train", f.path(), "--resume", "--set", "epochs=4"}, 0).err,
+             Contains("the data set is not that of the checkpoint: scale = 16.0 -> scale = 1.0"));
+}
+
+TEST_CASE("images of another normalisation than in training are refused") {
+  const TestFolder folder;
+  std::string pixels, labels;
+  for (int r = 0; r < 20; ++r) {
+    labels += static_cast<char>(r % 2);
+    pixels += std::string(16, static_cast<char>(r % 2 == 0 ? 20 : 220));
+  }
+  write_text(folder / "images", idx_images(20, 4, 4, pixels));
+  write_text(folder / "labels", idx_labels(20, labels));
+  const std::string config = folder / "run.toml";
+  write_text(config,
+             "epochs = 1\nbatch = 10\noutput = \"" + (folder / "out") +
+                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"idx\"\nimages = "
+                 "\"images\"\nlabels = \"labels\"\nmean = 0.5\n[test]\n[predict]\nfirst = 5\n");
+  ran({"train", config}, 0);
+  check_changed(config, "data.mean=0", "found mean = 0.0, expected mean = 0.5");
+  check_changed(config, "data.std=2", "found std = 2.0, expected std = 1.0");
+  const CliResult got = ran({"predict", config}, 0);
+  CHECK_THAT(got.err, Contains("predict: idx: 15 rows, image [4, 4, 1] f32; rows that"));
+  CHECK_THAT(got.out, Catch::Matchers::StartsWith("row,prediction,probability\n5,"));
+}
+
+TEST_CASE("grey images without an axis of channels: the shape that a net of images takes") {
+  const TestFolder folder;
+  write_text(folder / "x.npy", npy_floats("(4, 20, 24)", std::vector<float>(4 * 20 * 24, 0.5f)));
+  write_text(folder / "y.npy", npy_floats("(4,)", std::vector<float>(4)));
+  write_text(folder / "run.toml",
+             "[model]\nname = \"lenet\"\n[data]\nname = \"npy\"\nx = \"x.npy\"\ny = "
+             "\"y.npy\"\ntargets = true\n");
+  CHECK_THAT(ran({"check", folder / "run.toml"}, 2).err,
+             Contains("found [20, 24], expected [rows, columns, channels]") &&
+                 Contains("or set data.shape = [20, 24, 1]\n"));
+  ran({"check", folder / "run.toml", "--set", "data.shape=[20, 24, 1]"}, 0);
+}

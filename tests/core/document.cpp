@@ -81,7 +81,8 @@ TEST_CASE("B31: numbers are taken as TOML means them") {
 
 TEST_CASE("B31: wrong types are refused with file, line, key, found and expected") {
   CHECK(fault(data("batch = 8.0")) ==
-        "run.toml:2:1: key 'data.batch': found float 8.0, expected integer in [1, 1000000]");
+        "run.toml:2:1: key 'data.batch': found float 8.0, expected integer in [1, 1000000]; write "
+        "it without a point: batch = 8");
   CHECK_THAT(fault(data("batch = 8.5")), Catch::Contains("found float 8.5, expected integer"));
   CHECK_THAT(fault(data("batch = \"8\"")), Catch::Contains("found string \"8\", expected integer"));
   CHECK_THAT(

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <vector>
 
-#include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/memory.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/cuda/gpus.h"
+#include "belfry/tests/losses.h"
 #include "belfry/towers/group.h"
 #include "belfry/towers/model.h"
 
@@ -49,16 +49,7 @@ LenetRun train(ContextOptions options, bool capture, bool strict) {
       },
       group_options);
   LenetRun out;
-  Batch batch;
-  while (loader.next(batch))
-    out.losses.push_back(group
-                             .step(batch,
-                                   [](Module& m, const Batch& b, Step&) {
-                                     return cross_entropy(
-                                         static_cast<Classifier&>(m).forward(b["image"]),
-                                         b["label"]);
-                                   })
-                             .loss());
+  test::step_all(group, loader, "image", out.losses);
   out.hash = group.parameter_hash();
   return out;
 }

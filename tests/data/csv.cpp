@@ -178,3 +178,59 @@ TEST_CASE("csv: columns by index, shape, scaling, delimiter, field name and row 
   CHECK_THAT(data_error([&] { from_text(dir, "1e38,0\n", {.scale = 1e-5}); }),
              Contains("after scaling"));
 }
+
+TEST_CASE("csv: a column is named once in a list, by whatever name") {
+  TempFolder dir;
+  const auto file = dir.write("t.csv", "a,b,price\n1,2,3\n4,5,6\n");
+  const auto bad = [&](const CsvOptions& options) {
+    return data_error([&] { csv(file, options); });
+  };
+  CHECK_THAT(bad({.targets = {"price", "2"}}),
+             Contains("t.csv:1: `targets` names a column twice: found column 'price' as item 0 and "
+                      "as '2', expected each column once"));
+  CHECK_THAT(bad({.targets = {"-1", "b", "2"}}), Contains("column 'price' as item 0 and as '2'"));
+  CHECK_THAT(bad({.features = {"a", "b", "-3"}}),
+             Contains("`features` names a column twice: found column 'a' as item 0 and as '-3'"));
+  CHECK(csv(file, {.targets = {"price", "1"}})->fields()[1].shape == Shape{2});
+}
+
+TEST_CASE("csv: labels may be words that `names` lists; what to write there is told") {
+  TempFolder dir;
+  const std::string text = "a,kind\n1,dog\n2, big cat \n3,dog\n4,\"emu\"\n";
+  const auto file = dir.write("t.csv", text);
+  CHECK_THAT(data_error([&] { csv(file); }),
+             Contains("t.csv:2: a cell in column 'kind' is not a number: found 'dog', expected a "
+                      "number; if these are the classes, set names = [\"big cat\", \"dog\", "
+                      "\"emu\"]"));
+  const std::vector<std::string> names{"dog", "emu", "big cat", "none"};
+  const auto set = csv(file, {.names = names});
+  CHECK(read_all(*set) == Rows{{1, 2, 3, 4}, {0, 2, 0, 1}});
+  CHECK(set->class_names() == names);
+  CHECK(set->classes() == 4);
+  CHECK(subset(set, 1, 2)->class_names() == names);
+  CHECK_THAT(data_error([&] {
+               csv(file, {.names = {"dog", "emus", "big cat"}});
+             }),
+             Contains("t.csv:5: a label in column 'kind' is no class of `names`: found 'emu', "
+                      "expected 'dog', 'emus', 'big cat'; did you mean 'emus'?"));
+  // A word for what is missing may be a class; an empty cell is none.
+  const auto none = dir.write("n.csv", "1,none\n2,\n3,dog\n");
+  CHECK(read_all(*csv(none, {.names = names, .missing = "drop"})) == Rows{{1, 3}, {3, 0}});
+  CHECK_THAT(data_error([&] { csv(none, {.names = names}); }), Contains("a value is missing"));
+  // Numbers as names: classes from 1.
+  CHECK(read_all(*csv(dir.write("1.csv", "5,1\n6,2\n"), {.names = {"1", "2"}})).labels ==
+        std::vector<std::int32_t>{0, 1});
+  const auto bad = [&](const CsvOptions& options) {
+    return error_of<ConfigError>([&] { csv(file, options); });
+  };
+  CHECK_THAT(bad({.names = {"a", "b", "a"}}), Contains("`names`: 'a' occurs twice"));
+  CHECK_THAT(bad({.names = {"a"}, .labels = {.classes = 2}}), Contains("leave out `classes`"));
+  CHECK_THAT(bad({.names = {"a"}, .targets = {"a"}}), Contains("`targets` are numbers"));
+  CHECK_THAT(data_error([&] { csv(dir.write("f.csv", "a,when,b,y\n1,2020-01-02,3,0\n")); }),
+             Contains("f.csv:2: a cell in column 'when' is not a number") &&
+                 Contains("features = [\"a\", \"b\"]"));
+  std::string many = "a,text\n";
+  for (int i = 0; i < 60; ++i) many += "1,word" + std::to_string(i) + "\n";
+  CHECK_THAT(data_error([&] { csv(dir.write("m.csv", many)); }),
+             Contains("labels must be integers from 0, or words that `names` lists"));
+}

@@ -168,22 +168,28 @@ TEST_CASE(
   std::string plain;
   for (int i = 0; i < 60000; ++i) plain += static_cast<char>(i * 31 >> 3);
   const std::string one = gzip(plain);
-  // All at once, and in small pieces, which zlib inflates.
-  const auto read = [&](const std::string& bytes, bool whole) {
+  enum Way { pieces, whole, block };
+  // In small pieces, which zlib inflates, all at once, and as memory that is handed over.
+  const auto read = [&](const std::string& bytes, Way way) {
     const std::string path = dir.write("f.gz", bytes);
     try {
       ByteFile file(path);
       std::vector<std::uint8_t> out(3);
       file.read(out.data(), 3);  // a header first
-      if (whole) file.append(out, std::uint64_t{1} << 40);
-      for (std::uint8_t c = 0; !whole && file.read(&c, 1) == 1;) out.push_back(c);
+      if (way == whole) file.append(out, std::uint64_t{1} << 40);
+      for (std::uint8_t c = 0; way == pieces && file.read(&c, 1) == 1;) out.push_back(c);
+      if (way == block) {
+        const ByteBlock rest = file.rest(std::uint64_t{1} << 40);
+        out.insert(out.end(), rest.data(), rest.data() + rest.size());
+      }
       CHECK(file.skip(10) == 0);
       return std::string(out.begin(), out.end());
     } catch (const DataError& e) {
       return std::string(e.what());
     }
   };
-  CHECK(read(one, true) == plain);
+  CHECK(read(one, whole) == plain);
+  CHECK(read(plain, block) == plain);
   std::string zeros = one, wrong = one;
   zeros.replace(zeros.size() - 4, 4, std::string(4, '\0'));           // the size it says at its end
   wrong[one.size() - 6] = static_cast<char>(~wrong[one.size() - 6]);  // its check sum
@@ -196,8 +202,37 @@ TEST_CASE(
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(i);
-    CHECK(read(files[i], true) == read(files[i], false));
+    const std::string expected = read(files[i], pieces);
+    CHECK(read(files[i], whole) == expected);
+    CHECK(read(files[i], block) == expected);
   }
-  CHECK(read(one + one, true) == plain + plain);
-  CHECK_THAT(read(wrong, true), Contains("damaged"));
+  CHECK(read(one + one, whole) == plain + plain);
+  CHECK_THAT(read(wrong, whole), Contains("damaged"));
+  CHECK_THAT(read(wrong, block), Contains("damaged"));
+}
+
+TEST_CASE("what is inflated is handed over without a copy; parts of it stay where they are") {
+  TempFolder dir;
+  std::string plain;
+  for (int i = 0; i < 60000; ++i) plain += static_cast<char>(i * 31 >> 3);
+  ByteFile file(dir.write("f.gz", gzip(plain)));
+  ByteBlock all = file.rest(std::uint64_t{1} << 40);
+  const std::uint8_t* const start = all.data();
+  ByteFile again(dir.path("f.gz"));
+  std::uint8_t head[3];
+  again.read(head, 3);
+  const ByteBlock first = again.rest(std::uint64_t{5} << 20);
+  CHECK(first.size() == plain.size() - 3);
+  CHECK(again.skip(1) == 0);
+  all.cut(10, 59000);
+  CHECK(all.data() == start + 10);
+  all.cut(1, 100);  // little of much: the rest of the memory is given back
+  CHECK(all.data() != start + 11);
+  CHECK(std::string(all.data(), all.data() + all.size()) == plain.substr(11, 100));
+  // Two parts of one file lie side by side: nothing was moved.
+  ByteFile parts(dir.path("f.gz"));
+  parts.read(head, 3);
+  std::vector<std::uint8_t> none;
+  const ByteBlock left = parts.rest(std::uint64_t{1} << 40), right = parts.rest(1);
+  CHECK(right.data() == left.data() + left.size());
 }

@@ -21,7 +21,7 @@ TEST_CASE("csv: other delimiters, decimal commas and class names are recognised"
   CHECK_THAT(fault("a;b\n1,5;0\n", {.delimiter = ";"}),
              Contains("'1,5'") && Contains("written with a point"));
   CHECK_THAT(fault("a,b\n1,cat\n"),
-             Contains("t.csv:2: ") && Contains("'cat'") && Contains("map the class names first"));
+             Contains("t.csv:2: ") && Contains("'cat'") && Contains("set names = [\"cat\"]"));
 }
 
 TEST_CASE("labels too large to be classes are refused unless classes says so") {

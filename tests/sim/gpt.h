@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/core/document.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/memory.h"
+#include "belfry/tests/losses.h"
 #include "belfry/towers/group.h"
 #include "belfry/towers/model.h"
 
@@ -58,16 +58,7 @@ inline GptRun run_gpt(ContextOptions options, const GroupOptions& group_options,
     Loader loader(context, gpt_rows(wrong), {.batch = 10, .epochs = 3});
     TowerGroupBase group(
         context, optimizer, [model] { return model->build(Shape{6}, 11); }, group_options);
-    Batch batch;
-    while (loader.next(batch))
-      out.losses.push_back(group
-                               .step(batch,
-                                     [](Module& m, const Batch& b, Step&) {
-                                       return cross_entropy(
-                                           static_cast<Classifier&>(m).forward(b["tokens"]),
-                                           b["label"]);
-                                     })
-                               .loss());
+    test::step_all(group, loader, "tokens", out.losses);
     out.hash = group.parameter_hash();
   } catch (const Error& e) {
     out.error = e.what();

@@ -93,7 +93,8 @@ Json data_json(const DataRecord& d) {
           {"fields", fields},
           {"class_names", d.class_names},
           {"label_unit", d.label_unit},
-          {"figures", figures}};
+          {"figures", figures},
+          {"row_keys", d.row_keys}};
 }
 
 Field field_from(const Json& json, const std::string& path) {
@@ -124,6 +125,7 @@ DataRecord data_from(const Json& json, const std::string& path) {
   out.label_unit = json.at("label_unit").get<std::string>();
   for (const auto& [name, values] : json.at("figures").items())
     for (const Json& v : values) out.figures[name].push_back(to_number(v));
+  if (json.contains("row_keys")) out.row_keys = json.at("row_keys").get<RowKeys>();
   return out;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/core/log.h"
+#include "belfry/data/byte_file.h"
 #include "belfry/towers/trainer.h"
 
 namespace belfry {
@@ -23,7 +24,8 @@ class Guard : public Hook {
   }
   void on_end(TrainRun& run) override {
     if (skipped_ > 0)
-      run.log().warn("{} updates were refused for non-finite numbers and skipped", skipped_);
+      run.log().warn("{} refused for non-finite numbers and skipped",
+                     count_text(skipped_, "update"));
   }
   HookState state() const override { return {{"skipped", static_cast<double>(skipped_)}}; }
   void restore(const HookState& saved) override {

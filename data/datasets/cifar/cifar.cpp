@@ -62,28 +62,27 @@ void check_size(const std::string& path, std::uint64_t bytes, const Format& form
                 .file = path});
 }
 
-std::vector<std::uint8_t> read_records(const std::string& path, const Format& format) {
+ByteBlock read_records(const std::string& path, const Format& format) {
   ByteFile file(path);
   if (!file.compressed() && file.file_bytes() % format.record() != 0) {
     std::uint8_t start[8] = {};
     const std::size_t got = file.read(start, sizeof start);
     check_size(path, file.file_bytes(), format, guess_format(start, got));
   }
-  std::vector<std::uint8_t> raw;
-  file.append(raw, std::numeric_limits<std::uint64_t>::max());
+  ByteBlock raw = file.rest(std::numeric_limits<std::uint64_t>::max());
   check_size(path, raw.size(), format, guess_format(raw.data(), raw.size()));
   return raw;
 }
 
-// Appends the file's rows [first, first + count) with channels last.
-void append_rows(const std::vector<std::uint8_t>& raw, const Format& format, std::size_t first,
-                 std::size_t count, ByteImages::Content& out) {
-  const std::size_t old = out.pixels.size();
-  out.pixels.resize(old + count * kPixels);
-  std::uint8_t* to = out.pixels.data() + old;
-  for (std::size_t r = first; r < first + count; ++r) {
+// Appends the file's rows with channels last.
+void append_rows(const ByteBlock& raw, const Format& format, std::size_t count,
+                 std::vector<std::uint8_t>& pixels, std::vector<std::int32_t>& labels) {
+  const std::size_t old = pixels.size();
+  pixels.resize(old + count * kPixels);
+  std::uint8_t* to = pixels.data() + old;
+  for (std::size_t r = 0; r < count; ++r) {
     const std::uint8_t* record = raw.data() + r * format.record();
-    out.labels.push_back(record[format.label_at]);
+    labels.push_back(record[format.label_at]);
     const std::uint8_t* planes = record + format.label_bytes;
     for (std::size_t p = 0; p < kPlane; ++p, to += 3)
       for (std::size_t c = 0; c < 3; ++c) to[c] = planes[c * kPlane + p];
@@ -119,6 +118,8 @@ class CifarFactory final : public DatasetFactory {
       return fit ? "" : std::string("`mean` and `std` hold 1 or 3 values");
     });
   }
+  std::vector<std::string> row_keys() const override { return {"kind", "label", "mean", "std"}; }
+  bool stands_alone() const override { return true; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     std::vector<std::string> paths;
     for (const std::string& f : files_) paths.push_back(path_in(base, f));
@@ -144,24 +145,25 @@ std::shared_ptr<const Dataset> cifar(const std::vector<std::string>& files,
                               .mean = options.mean,
                               .stddev = options.stddev,
                               .kind = format.name};
+  std::vector<std::uint8_t> pixels;
   for (const std::string& path : files) {
-    const std::vector<std::uint8_t> raw = read_records(path, format);
+    const ByteBlock raw = read_records(path, format);
     const std::size_t count = raw.size() / format.record();
     check_labels(
         path, static_cast<std::int64_t>(count), {.classes = format.classes, .fixed = true},
         [&](std::int64_t r) {
           return std::int64_t{raw[static_cast<std::size_t>(r) * format.record() + format.label_at]};
         });
-    append_rows(raw, format, 0, count, content);
+    content.files.emplace_back(path, std::ssize(content.labels) + static_cast<std::int64_t>(count));
+    append_rows(raw, format, count, pixels, content.labels);
   }
   const auto rows = static_cast<std::int64_t>(content.labels.size());
   const std::int64_t count = options.rows.resolve(files.front(), rows), first = options.rows.first;
-  const auto cut = [first, count](auto& values, std::int64_t width) {
-    values.resize(static_cast<std::size_t>((first + count) * width));
-    values.erase(values.begin(), values.begin() + first * width);
-  };
-  cut(content.pixels, kPixels);
-  cut(content.labels, 1);
+  content.first = first;
+  content.pixels = ByteBlock(std::move(pixels));
+  content.pixels.cut(static_cast<std::size_t>(first) * kPixels,
+                     static_cast<std::size_t>(count) * kPixels);
+  content.labels = {content.labels.begin() + first, content.labels.begin() + first + count};
   return std::make_shared<ByteImages>(std::move(content));
 }
 

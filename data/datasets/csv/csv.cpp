@@ -10,6 +10,7 @@
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
+#include "belfry/data/dataset_view.h"
 #include "belfry/data/datasets/csv/table_internal.h"
 #include "belfry/data/memory.h"
 
@@ -43,20 +44,21 @@ Columns columns_of(const Figures& figures) {
 }
 
 // In-memory rows with a description of their own.
-class CsvDataset final : public Dataset {
+class CsvDataset final : public DatasetView {
  public:
+  // `numbers` are the rows' in the file.
   CsvDataset(std::shared_ptr<const Dataset> rows, std::string text, std::string warning,
-             Columns columns)
-      : rows_(std::move(rows)),
+             Columns columns, std::vector<std::int64_t> numbers, std::vector<std::string> names)
+      : DatasetView(std::move(rows)),
         text_(std::move(text)),
         warning_(std::move(warning)),
-        columns_(std::move(columns)) {}
-  std::int64_t rows() const override { return rows_->rows(); }
-  const std::vector<Field>& fields() const override { return rows_->fields(); }
-  void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
-    rows_->read(rows, out);
+        columns_(std::move(columns)),
+        numbers_(std::move(numbers)),
+        names_(std::move(names)) {}
+  std::vector<std::string> class_names() const override { return names_; }
+  RowPlace place(std::int64_t row) const override {
+    return {"", numbers_[static_cast<std::size_t>(row)]};
   }
-  std::int64_t classes() const override { return rows_->classes(); }
   std::string describe() const override { return text_; }
   std::string warning() const override { return warning_; }
   Figures figures() const override {
@@ -68,9 +70,10 @@ class CsvDataset final : public Dataset {
   }
 
  private:
-  std::shared_ptr<const Dataset> rows_;
   std::string text_, warning_;
   Columns columns_;
+  std::vector<std::int64_t> numbers_;
+  std::vector<std::string> names_;  // of the classes
 };
 
 Columns measure(const std::vector<double>& values, std::size_t width) {
@@ -112,6 +115,9 @@ class CsvFactory final : public DatasetFactory {
     options_.declare(schema);
   }
   bool without_labels() override { return options_.unlabelled = true; }
+  std::vector<std::string> row_keys() const override {
+    return {"label", "targets", "features", "scale", "mean", "std", "standardize"};
+  }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return csv(path_in(base, file_), options_);
   }
@@ -144,6 +150,9 @@ void CsvOptions::declare(Schema& schema) {
            {.index = true,
             .help = "label column, by name or index from 0; negative counts from the end; empty: "
                     "the last"})
+      .key("names", names,
+           {.help = "the classes in the order of their labels, where the label column holds words; "
+                    "empty: it holds integers"})
       .key("targets", targets,
            {.index = true,
             .help = "instead of a label: columns of numbers to be predicted, by name or index"})
@@ -168,6 +177,10 @@ void CsvOptions::declare(Schema& schema) {
            {.help = "then each column to mean 0 and deviation 1, by the figures of [data]"});
   labels.declare(schema);
   rows.declare(schema);
+  add_rules(schema);
+}
+
+void CsvOptions::add_rules(Schema& schema) const {
   schema.rule([this] {
     if (delimiter == "tab") return std::string();
     const bool fit =
@@ -181,9 +194,17 @@ void CsvOptions::declare(Schema& schema) {
                : std::string();
   });
   schema.rule([this] {
-    const bool classed = !label.empty() || labels.classes != 0 || labels.ignore != kNoLabel;
+    const bool classed =
+        !label.empty() || labels.classes != 0 || labels.ignore != kNoLabel || !names.empty();
     return !targets.empty() && classed
-               ? std::string("`targets` are numbers: leave out `label`, `classes` and `ignore`")
+               ? std::string(
+                     "`targets` are numbers: leave out `label`, `names`, `classes` and `ignore`")
+               : std::string();
+  });
+  schema.rule([this] { return names_fault(names); });
+  schema.rule([this] {
+    return !names.empty() && labels.classes != 0
+               ? std::string("`names` are the classes: leave out `classes`")
                : std::string();
   });
   schema.rule([this] {
@@ -217,8 +238,7 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
   Schema schema;
   checked.declare(schema);
   schema.validate("csv");
-  std::vector<std::uint8_t> bytes;
-  ByteFile(path).append(bytes, std::numeric_limits<std::uint64_t>::max());
+  const ByteBlock bytes = ByteFile(path).rest(std::numeric_limits<std::uint64_t>::max());
   if (const std::string known = guess_format(bytes.data(), bytes.size()); !known.empty())
     throw DataError(ErrorText{.what = "the file is not CSV text",
                               .found = known,
@@ -240,7 +260,9 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
     return std::int64_t{table.labels[static_cast<std::size_t>(r)]};
   };
   const auto line = [&](std::int64_t r) { return table.lines[static_cast<std::size_t>(r)]; };
-  const std::int64_t classes = check_labels(path, all, options.labels, label, line);
+  LabelOptions labels = options.labels;
+  if (!options.names.empty()) labels.classes = std::ssize(options.names);
+  const std::int64_t classes = check_labels(path, all, labels, label, line);
   const auto width = static_cast<std::int64_t>(table.features);
   const Shape shape = options.shape.empty() ? Shape{width} : Shape(options.shape);
   const auto part = [&](const auto& values, std::int64_t each) {
@@ -260,14 +282,15 @@ std::shared_ptr<const Dataset> open_csv(const std::string& path, const CsvOption
     fields.push_back({"target", Shape{targets}, part(table.target_values, targets)});
   else
     fields.push_back({"label", Shape{}, part(table.labels, 1)});
-  auto rows = memory_dataset(std::move(fields), LabelOptions{classes, options.labels.ignore});
+  auto rows = memory_dataset(std::move(fields), LabelOptions{classes, labels.ignore});
   const bool classed = targets == 0 && !options.unlabelled;
-  std::string text = "csv: " + fields_text(count, rows->fields());
+  std::string text = "csv: " + fields_text(count, rows->fields(), !options.unlabelled);
   if (classed)
     text += classes_text(classes, *std::min_element(table.labels.begin(), table.labels.end()));
-  return std::make_shared<CsvDataset>(
-      std::move(rows), text + (dropped.empty() ? "" : "; " + dropped),
-      classed ? label_gaps(path, all, options.labels, label, line) : "", std::move(columns));
+  return std::make_shared<CsvDataset>(std::move(rows),
+                                      text + (dropped.empty() ? "" : "; " + dropped),
+                                      classed ? label_gaps(path, all, labels, label, line) : "",
+                                      std::move(columns), part(table.numbers, 1), options.names);
 }
 
 }  // namespace

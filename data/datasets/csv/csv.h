@@ -14,6 +14,7 @@ namespace belfry {
 // Values become (x / scale - mean) / stddev.
 struct CsvOptions {
   std::string label{};                  // "": the last column
+  std::vector<std::string> names{};     // of the classes, when labels are words; empty: integers
   std::vector<std::string> targets{};   // instead: numbers to be predicted, field "target"
   std::vector<std::string> features{};  // empty: all others, in their order
   std::vector<std::int64_t> shape{};    // of one row's features; empty: [features]
@@ -34,6 +35,9 @@ struct CsvOptions {
   bool unlabelled = false;
 
   void declare(Schema& schema);
+
+ private:
+  void add_rules(Schema& schema) const;  // between keys
 };
 
 // Comma-separated values, plain or gzip, quotes as in RFC 4180, lines ended by LF, CRLF or CR:

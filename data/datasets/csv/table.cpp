@@ -3,8 +3,11 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "belfry/core/error.h"
+#include "belfry/core/key_text.h"
+#include "belfry/core/names_text.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/datasets/csv/parser_internal.h"
@@ -114,17 +117,31 @@ class CsvReader {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
     if (code == std::errc{} && end == text.data() + text.size() && index < n && index >= -n)
       return static_cast<std::size_t>(index < 0 ? index + n : index);
-    std::string have = std::to_string(n) + " columns";
+    std::string have = count_text(n, "column");
     if (code != std::errc::invalid_argument && end == text.data() + text.size())
       fail("`" + std::string(key) + "` is a column number out of range", text,
            "one in [" + std::to_string(-n) + ", " + std::to_string(n - 1) + "]: " + have +
                (named_ ? ", none of them called so" : ""),
            "columns count from 0, or from the end with -1, -2, ...");
     const std::string near = named_ ? nearest_name(text, names_) : "";
-    for (std::size_t c = 0; named_ && c < std::min<std::size_t>(names_.size(), 20); ++c)
-      have += (c == 0 ? ": '" : ", '") + names_[c] + "'";
+    if (named_)
+      have += ": " + names_text({names_.begin(),
+                                 names_.begin() + static_cast<std::ptrdiff_t>(
+                                                      std::min<std::size_t>(names_.size(), 20))});
     fail("`" + std::string(key) + "` names a column that is not there", "'" + text + "'", have,
          near.empty() ? "" : "did you mean '" + near + "'?");
+  }
+
+  // One more of a list, under whatever name or number.
+  void add_column(const std::string& text, const char* key, std::vector<std::size_t>& list) const {
+    const std::size_t c = column(text, key);
+    const auto same = std::find(list.begin(), list.end(), c);
+    if (same != list.end())
+      fail("`" + std::string(key) + "` names a column twice",
+           column_text(c) + " as item " + std::to_string(same - list.begin()) + " and as '" + text +
+               "'",
+           "each column once", "");
+    list.push_back(c);
   }
 
   // The columns that are no features.
@@ -137,7 +154,7 @@ class CsvReader {
         if (std::find(wanted.begin(), wanted.end(), names_[c]) != wanted.end()) out.push_back(c);
       return out;
     }
-    for (const std::string& t : options_.targets) targets_.push_back(column(t, "targets"));
+    for (const std::string& t : options_.targets) add_column(t, "targets", targets_);
     if (!targets_.empty()) return targets_;
     label_ = options_.label.empty() ? names_.size() - 1 : column(options_.label, "label");
     return {label_};
@@ -173,7 +190,7 @@ class CsvReader {
   void choose_columns() {
     const std::vector<std::size_t> answers = choose_answers();
     if (!by_trained_names())
-      for (const std::string& f : options_.features) features_.push_back(column(f, "features"));
+      for (const std::string& f : options_.features) add_column(f, "features", features_);
     for (const std::size_t c : answers)
       if (std::find(features_.begin(), features_.end(), c) != features_.end())
         fail(targets_.empty() ? "the label column is among the features"
@@ -215,8 +232,55 @@ class CsvReader {
     }
     fail("a cell in " + column_text(c) + " is not a number", cell_text(cell), "a number",
          decimal_comma(cell) ? "decimals are written with a point: 0.5"
-         : c == label_       ? "labels must be integers from 0: map the class names first"
-                             : "");
+         : c == label_       ? names_hint()
+                             : features_hint());
+  }
+
+  // How to leave columns of words out: the features of the row at hand that are numbers.
+  std::string features_hint() const {
+    constexpr std::size_t kMost = 20;
+    std::vector<std::string> numbers;
+    double ignored = 0;
+    for (const std::size_t c : features_)
+      if (parse_cell(cells_[c], ignored) == CellKind::number) numbers.push_back(names_[c]);
+    if (numbers.empty()) return "";
+    return "to leave such columns out, name those of numbers: features = " +
+           (numbers.size() <= kMost ? key_text(KeyTarget(&numbers)) : "[...]");
+  }
+
+  // The label of a row by its number, or by its name.
+  bool class_of(std::string_view cell, double& out) const {
+    const std::vector<std::string>& names = options_.names;
+    if (names.empty()) return value(cell, label_, out);
+    const std::string word(trimmed(cell));
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end() && parse_cell(cell, out) == CellKind::missing)
+      return value(cell, label_, out);
+    if (found == names.end()) {
+      const std::string near = nearest_name(word, names);
+      fail("a label in " + column_text(label_) + " is no class of `names`", cell_text(cell),
+           names_text(names), near.empty() ? "add it to `names`" : "did you mean '" + near + "'?");
+    }
+    out = static_cast<double>(found - names.begin());
+    return true;
+  }
+
+  // What to write where the label column holds words: all of them, where they are few.
+  std::string names_hint() const {
+    constexpr std::size_t kMost = 50;
+    std::set<std::string> words;
+    CsvParser rest = parser_;
+    rest.rewind();
+    std::vector<std::string_view> cells;
+    if (named_) rest.next(cells);
+    double ignored = 0;
+    while (words.size() <= kMost && rest.next(cells))
+      if (label_ < cells.size() && parse_cell(cells[label_], ignored) != CellKind::missing)
+        words.insert(std::string(trimmed(cells[label_])));
+    if (words.size() > kMost)
+      return "labels must be integers from 0, or words that `names` lists; is it the label column?";
+    std::vector<std::string> names(words.begin(), words.end());
+    return "if these are the classes, set names = " + key_text(KeyTarget(&names));
   }
 
   void add_row(const std::vector<std::string_view>& cells, CsvTable& table) const {
@@ -236,7 +300,7 @@ class CsvReader {
         table.values.push_back(static_cast<float>(scaled));
     }
     double label = 0;
-    if (label_ != kNone) complete = value(cells[label_], label_, label) && complete;
+    if (label_ != kNone) complete = class_of(cells[label_], label) && complete;
     const std::size_t targets_before = table.target_values.size();
     for (std::size_t k = 0; k < options_.targets.size(); ++k) {
       double v = 0;
@@ -257,6 +321,7 @@ class CsvReader {
                ? "an integer in [0," + std::to_string(options_.labels.classes) + ")"
                : "an integer from 0",
            "");
+    table.numbers.push_back(std::ssize(table.labels) + table.dropped);
     table.labels.push_back(static_cast<std::int32_t>(label));
     table.lines.push_back(parser_.line());
   }

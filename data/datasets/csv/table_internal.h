@@ -18,8 +18,9 @@ struct CsvTable {
   std::vector<float> values, target_values;
   std::vector<double> exact;  // with standardize in place of `values`: f32 has 7 digits
   std::vector<std::int32_t> labels;
-  std::vector<std::int64_t> lines;  // where each row began, for messages
-  std::int64_t dropped = 0;         // rows left out by missing = "drop"
+  std::vector<std::int64_t> lines;    // where each row began, for messages
+  std::vector<std::int64_t> numbers;  // of each row behind the header, dropped ones counted
+  std::int64_t dropped = 0;           // rows left out by missing = "drop"
 };
 
 // Throws DataError with line, column and text of the first cell that is wrong. Labels are integers

@@ -9,6 +9,7 @@
 
 #include "belfry/core/atomic_file.h"
 #include "belfry/core/error.h"
+#include "belfry/core/names_text.h"
 #include "belfry/core/registry.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/byte_rows.h"
@@ -71,12 +72,23 @@ struct Files {
       ErrorText{.what = what, .found = found, .expected = expected, .fix = fix, .file = root});
 }
 
-std::vector<std::string> class_folders(const std::string& root) {
+void require_folder(const std::string& root, const std::string& expected) {
   std::error_code code;
   if (!fs::is_directory(root, code))
     refuse_folder(root, "the data folder does not exist",
-                  fs::exists(root, code) ? "a file" : "nothing", "a folder with one folder a class",
+                  fs::exists(root, code) ? "a file" : "nothing", expected,
                   "check the path; it is relative to the config file");
+}
+
+void refuse_none(const std::string& root, const Files& files) {
+  if (files.paths.empty())
+    refuse_folder(root, "the data set is empty", "0 rows: no .jpg, .jpeg or .png file",
+                  "at least 1 image");
+}
+
+std::vector<std::string> class_folders(const std::string& root) {
+  require_folder(root, "a folder with one folder a class");
+  std::error_code code;
   std::vector<std::string> out;
   for (fs::directory_iterator it(root, code), end; !code && it != end; it.increment(code))
     if (it->is_directory(code) && !hidden(it->path()))
@@ -104,8 +116,16 @@ void add_class(const std::string& folder, std::int32_t label, Files& out) {
   out.paths.insert(out.paths.end(), paths.begin(), paths.end());
 }
 
-Files find_files(const std::string& root, const std::vector<std::string>& names) {
+Files find_files(const std::string& root, const FoldersOptions& options) {
   Files out;
+  const std::vector<std::string>& names = options.names;
+  if (options.unlabelled) {
+    require_folder(root, "a folder with images");
+    add_class(root, 0, out);
+    out.names = names;
+    refuse_none(root, out);
+    return out;
+  }
   const std::vector<std::string> there = class_folders(root);
   out.names = names.empty() ? there : names;
   for (const std::string& folder : there)
@@ -115,9 +135,7 @@ Files find_files(const std::string& root, const std::vector<std::string>& names)
   for (std::size_t c = 0; c < out.names.size(); ++c)
     if (std::find(there.begin(), there.end(), out.names[c]) != there.end())
       add_class((fs::path(root) / out.names[c]).string(), static_cast<std::int32_t>(c), out);
-  if (out.paths.empty())
-    refuse_folder(root, "the data set is empty", "0 rows: no .jpg, .jpeg or .png file",
-                  "at least 1 image");
+  refuse_none(root, out);
   return out;
 }
 
@@ -140,15 +158,21 @@ class FolderImages final : public Dataset {
   std::int64_t classes() const override { return static_cast<std::int64_t>(files_.names.size()); }
   std::vector<std::string> class_names() const override { return files_.names; }
   std::string describe() const override {
-    return "folders: " + fields_text(rows(), fields_) + classes_text(classes(), 0);
+    const bool labelled = !options_.unlabelled;
+    return "folders: " + fields_text(rows(), fields_, labelled) +
+           (labelled ? classes_text(classes(), 0) : "");
   }
   std::string warning() const override {
-    std::string list;
+    if (options_.unlabelled) return "";
+    std::vector<std::string> without;
     for (std::size_t c = 0; c < files_.names.size(); ++c)
       if (std::find(files_.labels.begin(), files_.labels.end(), static_cast<std::int32_t>(c)) ==
           files_.labels.end())
-        list += (list.empty() ? "'" : ", '") + files_.names[c] + "'";
-    return list.empty() ? "" : "classes without images: " + list;
+        without.push_back(files_.names[c]);
+    return without.empty() ? "" : "classes without images: " + names_text(without);
+  }
+  RowPlace place(std::int64_t row) const override {
+    return {files_.paths[static_cast<std::size_t>(row)], row};
   }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     check_read(rows, this->rows(), out.size(), fields_.size());
@@ -173,15 +197,16 @@ class FolderImages final : public Dataset {
       if (others++ == 0) found = size_text(image.rows, image.columns), path = p;
     }
     if (others > 1) found += " (and " + count_text(others - 1, "other image") + " of another size)";
-    if (others > 0) refuse_size(path, found, size_text(first.rows, first.columns));
+    if (others > 0) refuse_size(path, found, first.rows, first.columns);
     return {first.rows, first.columns};
   }
   [[noreturn]] static void refuse_size(const std::string& path, const std::string& found,
-                                       const std::string& expected) {
+                                       std::int64_t rows, std::int64_t columns) {
     throw DataError(ErrorText{.what = "the image has another size than the first",
                               .found = found,
-                              .expected = expected,
-                              .fix = "give the data a `size`, e.g. [224, 224]",
+                              .expected = size_text(rows, columns),
+                              .fix = "give the data a `size` to bring all to, e.g. [" +
+                                     std::to_string(rows) + ", " + std::to_string(columns) + "]",
                               .file = path});
   }
   void read_image(const std::string& path, float* out) const {
@@ -189,7 +214,7 @@ class FolderImages final : public Dataset {
     const DecodedImage decoded = decode_image(bytes_of(path), path, options_.channels);
     const bool fits = decoded.rows == shape[0] && decoded.columns == shape[1];
     if (!fits && options_.size.empty())
-      refuse_size(path, size_text(decoded.rows, decoded.columns), size_text(shape[0], shape[1]));
+      refuse_size(path, size_text(decoded.rows, decoded.columns), shape[0], shape[1]);
     const auto channels = static_cast<std::size_t>(options_.channels);
     const auto bring = [&](const auto& values) {
       for (std::size_t i = 0; i < values.size(); i += channels)
@@ -214,6 +239,15 @@ class FoldersFactory final : public DatasetFactory {
     schema.rule([this] { return folder_.empty() ? std::string("`folder` is needed") : ""; });
     options_.declare(schema);
   }
+  bool without_labels() override { return options_.unlabelled = true; }
+  bool stands_alone() const override { return !options_.unlabelled; }
+  std::shared_ptr<const Dataset> open_beside(const std::string& base,
+                                             const Dataset& train) const override {
+    FoldersFactory out(*this);
+    if (options_.unlabelled && options_.names.empty()) out.options_.names = train.class_names();
+    return out.open(base);
+  }
+  std::vector<std::string> row_keys() const override { return {"fit", "channels", "mean", "std"}; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return folders(path_in(base, folder_), options_);
   }
@@ -252,12 +286,7 @@ void FoldersOptions::declare(Schema& schema) {
   schema.rule([this] {
     return channels == 2 ? std::string("`channels`: found 2, expected 1 or 3") : std::string();
   });
-  schema.rule([this] {
-    std::vector<std::string> sorted = names;
-    std::sort(sorted.begin(), sorted.end());
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    return twice == sorted.end() ? std::string() : "`names`: '" + *twice + "' occurs twice";
-  });
+  schema.rule([this] { return names_fault(names); });
 }
 
 std::shared_ptr<const Dataset> folders(const std::string& root, const FoldersOptions& options) {
@@ -265,7 +294,7 @@ std::shared_ptr<const Dataset> folders(const std::string& root, const FoldersOpt
   Schema schema;
   checked.declare(schema);
   schema.validate("folders");
-  return std::make_shared<FolderImages>(find_files(root, options.names), options);
+  return std::make_shared<FolderImages>(find_files(root, options), options);
 }
 
 void register_dataset_folders(Registry& registry) {

@@ -17,6 +17,7 @@ struct FoldersOptions {
   std::int64_t channels = 3;         // 3: colour, 1: grey
   std::vector<std::string> names{};  // of the classes, in order; empty: the folders, sorted
   std::vector<double> mean{0}, stddev{1};
+  bool unlabelled = false;  // all images below `root`, with label 0
 
   void declare(Schema& schema);
 };

@@ -53,7 +53,7 @@ std::string explain(std::uint32_t magic, const std::uint8_t* head) {
 
 struct Content {
   std::array<std::uint32_t, 3> extents{1, 1, 1};
-  std::vector<std::uint8_t> bytes;
+  ByteBlock bytes;
 };
 
 void read_header(ByteFile& file, std::uint32_t magic, int rank, Content& out) {
@@ -102,8 +102,8 @@ Content read_idx(const std::string& path, std::uint32_t magic, int rank) {
               file.compressed() ? std::to_string(file.file_bytes()) + " bytes of gzip"
                                 : std::to_string(file.file_bytes() - header) + " bytes",
               claim, fix);
-  const std::uint64_t got = file.append(out.bytes, payload);
-  if (got < payload)
+  out.bytes = file.rest(payload);
+  if (const std::size_t got = out.bytes.size(); got < payload)
     throw_idx(file, "the file is too short for its header", std::to_string(got) + " bytes", claim,
               fix);
   if (const std::uint64_t extra = file.skip(1u << 20); extra > 0)
@@ -130,6 +130,9 @@ class IdxFactory final : public DatasetFactory {
     });
   }
   bool without_labels() override { return options_.unlabelled = true; }
+  std::vector<std::string> label_files() const override { return {"labels"}; }
+  std::vector<std::string> row_keys() const override { return {"mean", "std"}; }
+  bool stands_alone() const override { return true; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     return idx(path_in(base, images_), path_in(base, labels_), options_);
   }
@@ -150,7 +153,7 @@ std::shared_ptr<const Dataset> idx(const std::string& images, const std::string&
   const auto [n, h, w] = image.extents;
   if (options.unlabelled) {
     label.extents[0] = n;
-    label.bytes.assign(n, 0);
+    label.bytes = ByteBlock(std::vector<std::uint8_t>(n));
   }
   if (n != label.extents[0])
     throw DataError(
@@ -164,19 +167,20 @@ std::shared_ptr<const Dataset> idx(const std::string& images, const std::string&
   };
   const std::int64_t classes = check_labels(labels, n, options.labels, label_of);
   const std::int64_t count = options.rows.resolve(images, n), first = options.rows.first;
-  const auto pixels = static_cast<std::int64_t>(h) * w;
-  image.bytes.resize(static_cast<std::size_t>((first + count) * pixels));
-  image.bytes.erase(image.bytes.begin(), image.bytes.begin() + first * pixels);
-  image.bytes.shrink_to_fit();
+  const std::size_t pixels = static_cast<std::size_t>(h) * w;
+  image.bytes.cut(static_cast<std::size_t>(first) * pixels,
+                  static_cast<std::size_t>(count) * pixels);
   return std::make_shared<ByteImages>(ByteImages::Content{
       .shape = Shape{h, w, 1},
       .pixels = std::move(image.bytes),
-      .labels = {label.bytes.begin() + first, label.bytes.begin() + first + count},
+      .labels = {label.bytes.data() + first, label.bytes.data() + first + count},
       .classes = classes,
       .mean = {options.mean},
       .stddev = {options.stddev},
       .kind = "idx",
-      .warning = options.unlabelled ? "" : label_gaps(labels, n, options.labels, label_of)});
+      .warning = options.unlabelled ? "" : label_gaps(labels, n, options.labels, label_of),
+      .first = first,
+      .unlabelled = options.unlabelled});
 }
 
 void register_dataset_idx(Registry& registry) {

@@ -9,6 +9,7 @@
 
 #include "belfry/core/error.h"
 #include "belfry/core/formats/zip.h"
+#include "belfry/core/names_text.h"
 #include "belfry/data/byte_file.h"
 #include "belfry/data/datasets/npy/array_internal.h"
 #include "belfry/device/half.h"
@@ -115,14 +116,11 @@ NpyArray read_npz(const std::string& path, const std::string& name) {
   const zip::Reader archive(path);
   const zip::Member* member = archive.find(name + ".npy");
   if (member == nullptr) {
-    std::string list;
-    for (const zip::Member& m : archive.members()) {
-      const std::string known =
-          m.name.ends_with(".npy") ? m.name.substr(0, m.name.size() - 4) : m.name;
-      list += (list.empty() ? "'" : ", '") + known + "'";
-    }
+    std::vector<std::string> known;
+    for (const zip::Member& m : archive.members())
+      known.push_back(m.name.ends_with(".npy") ? m.name.substr(0, m.name.size() - 4) : m.name);
     throw DataError(ErrorText{.what = "the archive has no array '" + name + "'",
-                              .found = list.empty() ? "an empty archive" : list,
+                              .found = known.empty() ? "an empty archive" : names_text(known),
                               .expected = "an array of that name",
                               .fix = "name the arrays with `x_name` and `y_name`",
                               .file = path});

@@ -38,11 +38,13 @@ class NpyDataset final : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t classes() const override { return classes_; }
   std::string warning() const override { return warning_; }
+  RowPlace place(std::int64_t row) const override { return {"", options_.rows.first + row}; }
   std::string describe() const override {
+    const std::string kept = ", kept as " + x_.header.type;
+    if (options_.unlabelled) return "npy: " + fields_text(rows(), fields_, false) + kept;
     std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
     for (const std::int32_t l : labels_) smallest = std::min(smallest, l);
-    return "npy: " + fields_text(rows(), fields_) + ", kept as " + x_.header.type +
-           classes_text(classes_, smallest);
+    return "npy: " + fields_text(rows(), fields_) + kept + classes_text(classes_, smallest);
   }
   void read(std::span<const std::int64_t> rows, std::span<void* const> out) const override {
     check_read(rows, this->rows(), out.size(), fields_.size());
@@ -234,6 +236,10 @@ class NpyFactory final : public DatasetFactory {
     });
   }
   bool without_labels() override { return options_.unlabelled = true; }
+  std::vector<std::string> label_files() const override { return {"y"}; }
+  std::vector<std::string> row_keys() const override {
+    return {"channels_first", "targets", "scale", "mean", "std"};
+  }
   std::shared_ptr<const Dataset> open_beside(const std::string& base,
                                              const Dataset& train) const override {
     NpyFactory out(*this);

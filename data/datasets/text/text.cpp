@@ -18,6 +18,7 @@ class TextFactory final : public DatasetFactory {
     schema.rule([this] { return files_.empty() ? std::string("`files` is needed") : ""; });
   }
   bool images() const override { return false; }
+  bool stands_alone() const override { return true; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     std::vector<std::string> files;
     for (const std::string& f : files_) files.push_back(path_in(base, f));

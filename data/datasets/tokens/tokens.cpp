@@ -25,6 +25,8 @@ class TokensFactory final : public DatasetFactory {
     schema.rule([this] { return files_.empty() ? std::string("`files` is needed") : ""; });
   }
   bool images() const override { return false; }
+  bool stands_alone() const override { return true; }
+  std::vector<std::string> row_keys() const override { return {"dtype"}; }
   std::shared_ptr<const Dataset> open(const std::string& base) const override {
     std::vector<std::string> files;
     for (const std::string& f : files_) files.push_back(path_in(base, f));
