@@ -55,27 +55,46 @@ void Table<Entry>::throw_unknown_name(const std::string& name, std::string_view 
   belfry::throw_unknown_name(name, what, known);
 }
 
-// All plug-in tables, one per entry type. Copyable, so a program may extend the built-in one.
+// All plug-in tables, one per entry type. A value: what is added to a copy is not in the original.
 class Registry {
  public:
+  Registry() = default;
+  Registry(const Registry& other) {
+    for (const auto& [type, slot] : other.tables_)
+      tables_[type] = {slot.copy(slot.table.get()), slot.copy};
+  }
+  Registry(Registry&&) = default;
+  Registry& operator=(Registry other) noexcept {
+    tables_.swap(other.tables_);
+    return *this;
+  }
+  ~Registry() = default;
+
   template <class Entry>
   Table<Entry>& table() {
-    auto& slot = tables_[std::type_index(typeid(Entry))];
-    if (!slot) slot = std::make_shared<Table<Entry>>();
-    return *static_cast<Table<Entry>*>(slot.get());
+    Slot& slot = tables_[std::type_index(typeid(Entry))];
+    if (!slot.table)
+      slot = {std::make_shared<Table<Entry>>(), [](const void* from) -> std::shared_ptr<void> {
+                return std::make_shared<Table<Entry>>(*static_cast<const Table<Entry>*>(from));
+              }};
+    return *static_cast<Table<Entry>*>(slot.table.get());
   }
   template <class Entry>
   const Table<Entry>& table() const {
     static const Table<Entry> empty;
     const auto it = tables_.find(std::type_index(typeid(Entry)));
-    return it == tables_.end() ? empty : *static_cast<const Table<Entry>*>(it->second.get());
+    return it == tables_.end() ? empty : *static_cast<const Table<Entry>*>(it->second.table.get());
   }
   // Adds a user's network to the models that configs can name; defined in towers/model.h.
   template <class Net>
   void model(const std::string& name);
 
  private:
-  std::map<std::type_index, std::shared_ptr<void>> tables_;
+  struct Slot {
+    std::shared_ptr<void> table;
+    std::shared_ptr<void> (*copy)(const void*) = nullptr;
+  };
+  std::map<std::type_index, Slot> tables_;
 };
 
 // A registry with every plug-in of this build. Defined in the generated register_all.cpp.

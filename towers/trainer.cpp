@@ -128,9 +128,19 @@ bool TrainRun::due(const Period& period) const {
 }
 
 Trainer::Trainer(TowerGroupBase& group, Loader& loader, LossFn loss, TrainerOptions options)
-    : group_(group), loader_(loader), loss_(std::move(loss)), options_(std::move(options)) {}
+    : group_(group), loader_(loader), loss_(std::move(loss)), options_(std::move(options)) {
+  if (!loss_)
+    throw ConfigError(ErrorText{.what = "the trainer's step function", .found = "an empty one"});
+}
 
 Trainer& Trainer::add(std::shared_ptr<Hook> hook) {
+  if (!hook) throw ConfigError(ErrorText{.what = "a hook of the trainer", .found = "null"});
+  for (const auto& h : hooks_)
+    if (h->name() == hook->name())
+      throw ConfigError(ErrorText{.what = "two hooks of a trainer have one name",
+                                  .found = "'" + hook->name() + "' twice",
+                                  .expected = "different names: checkpoints keep their states "
+                                              "by these"});
   hooks_.push_back(std::move(hook));
   return *this;
 }
