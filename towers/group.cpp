@@ -255,14 +255,16 @@ void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
   if (!results[0].refusal.empty()) {
     const std::vector<char>& present = results[0].decision.present;
     const bool some = std::find(present.begin(), present.end(), 1) != present.end();
-    throw GradientError(ErrorText{
-        .what = results[0].refusal,
-        .fix = std::string("nothing was changed; ") +
-               (some ? "set missing = \"zero\" to count a missing gradient as 0"
-                     : "the loss must come from a variable that is not frozen, by ops alone: "
-                       "detach(), view() and rows() cut the gradient"),
-        .rank = 0,
-        .update = in.update});
+    const char* fix = "set missing = \"zero\" to count a missing gradient as 0";
+    if (!some)
+      fix = in.kind == UpdateInput::Kind::apply
+                ? "an averaged list needs a gradient of a variable that is not frozen"
+                : "the loss must come from a variable that is not frozen, by ops alone: detach(), "
+                  "view() and rows() cut the gradient";
+    throw GradientError(ErrorText{.what = results[0].refusal,
+                                  .fix = std::string("nothing was changed; ") + fix,
+                                  .rank = 0,
+                                  .update = in.update});
   }
   if (!(results[0].totals.weight > 0))
     throw NumericError(

@@ -153,6 +153,10 @@ Trainer& Trainer::validation(std::function<EvalReport()> evaluate) {
 // "" when the run starts from the beginning.
 std::string Trainer::checkpoint_to_resume(const Log& log) const {
   if (options_.resume.empty()) return "";
+  if (options_.resume == "newest" && options_.output.empty())
+    throw ConfigError(ErrorText{.what = "resume = \"newest\" of a trainer",
+                                .found = "no output folder to look in",
+                                .fix = "set TrainerOptions::output, or resume from a path"});
   if (options_.resume != "newest") return find_checkpoint(options_.resume, options_.fallback, log);
   std::string path = newest_checkpoint(options_.output, options_.fallback, log);
   if (path.empty())

@@ -18,7 +18,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-struct Part : Module {
+struct Pieces : Module {
   using Module::Module;
   std::optional<Linear> layer;
   std::optional<Variable> variable;
@@ -61,7 +61,7 @@ TEST_CASE("A part that is destroyed before its module is an error that names it"
                  Contains("keep it as a member"));
   CHECK_THAT(message([] { WithLocal().states(); }), Contains("'local' was destroyed"));
   struct Root : Module {
-    Part part{*this, "part"};
+    Pieces part{*this, "part"};
   } root;
   root.part.layer.emplace(root.part, "layer", 2, 3);
   root.part.variable.emplace(root.part, "v", Shape{2}, Init::zeros());
@@ -84,7 +84,7 @@ TEST_CASE("A part that is destroyed before its module is an error that names it"
 }
 
 TEST_CASE("A part may be destroyed after its module") {
-  auto root = std::make_unique<Part>();
+  auto root = std::make_unique<Pieces>();
   auto layer = std::make_unique<Linear>(*root, "layer", 2, 3);
   auto state = std::make_unique<ModuleState>(*root, "s", Shape{2}, StateKind::mean);
   root.reset();

@@ -122,6 +122,8 @@ TEST_CASE("Hooks: null, two of one name, keys of a table") {
   Trainer trainer(run.group, run.loader, lin_loss);
   CHECK_THAT(message([&] { trainer.add(nullptr); }),
              Contains("ConfigError: a hook of the trainer: found null"));
+  CHECK_THAT(message([&] { Trainer(run.group, run.loader, lin_loss, {.resume = "newest"}).run(); }),
+             Contains("ConfigError: resume = \"newest\"") && Contains("no output folder"));
   trainer.add(make_hook("guard"));
   CHECK_THAT(message([&] { trainer.add(make_hook("guard", "skip = 1")); }),
              Contains("ConfigError: two hooks of a trainer have one name: found 'guard' twice"));
@@ -131,7 +133,7 @@ TEST_CASE("Hooks: null, two of one name, keys of a table") {
              Contains("ConfigError") && Contains("hook 'guard'") && Contains("'guard.skp'") &&
                  Contains("did you mean 'skip'?"));
   CHECK_THAT(message([] { belfry::make_hook(builtin(), "guard", "skip = -1"); }),
-             Contains("found -1"));
+             Contains("found integer -1"));
 }
 
 TEST_CASE("A trainer takes the step function of a TowerGroup<Net>") {
@@ -244,6 +246,9 @@ TEST_CASE("A loss that is cut off from the model: the error says what cuts it") 
   }),
              Contains("GradientError: no variable has a gradient: w") && Contains("detach()") &&
                  !Contains("missing ="));
+  CHECK_THAT(message([&] { f.group.apply({}); }),
+             Contains("GradientError: no variable has a gradient") &&
+                 Contains("an averaged list") && !Contains("detach()"));
 }
 
 TEST_CASE("A negative loss weight on one tower is refused, whatever the others weigh") {
