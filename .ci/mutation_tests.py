@@ -16,6 +16,8 @@ ON_GPUS = ("device/cuda/", "autodiff/cast.kernel.h", "autodiff/ops/loss/check_la
            "autodiff/ops/reduce/column_sum.kernel.h")
 CUDA = ("BELFRY_SIM_SEEDS=2 test_cuda -a ~[slow]", 'BELFRY_SIM_SEEDS=1 test_cuda -a "[slow]"')
 GPU_TRAINING = 'BELFRY_SIM_SEEDS=2 test_cuda -a "training on GPUs*"'
+RECORDED_ON_GPUS = ("BELFRY_TEST_CAPTURE=1 BELFRY_SIM_SEEDS=1 test_engine_on_gpus -a "
+                    '"~[given]~[slow]~replicated and lazy*"')
 OPS, RULES = 'test_sim -a "every op declares*"', 'test_sim -a "every optimizer rule declares*"'
 KERNELS = 'test_sim -a "kernels of *"'
 UPDATE, LISTS = 'test_sim -a "an update declares*"', 'test_sim -a "averaging of lists declares*"'
@@ -29,6 +31,7 @@ NEAREST = {"data/loader.cpp": (DATA,), "data/reader.cpp": (LIFETIMES, ENGINE),
            "allreduce/average_gradients.cpp": (LISTS, LIFETIMES, ALLREDUCE),
            "allreduce/state_exchange.cpp": (SEPARATE,),
            "towers/tower_update.cpp": (GPU_TRAINING,),
+           "towers/tower_recorded.cpp": (RECORDED_ON_GPUS,),
            "device/loop.cpp": (LOOPS, DEVICE), "device/loop_check.cpp": (DEVICE, LOOPS),
            "device/map_devices.cpp": (LOOPS, DEVICE), "autodiff/to.cpp": (LOOPS,)}
 # Of these the ranges too.
@@ -40,6 +43,11 @@ EQUIVALENT = {
     ("data/loader.cpp", "context.device(0).main().host_access(Touches().writes(&entry, sizeof entry))", 1):
         "an assertion about the ring's slots: what it finds is the mutants of publish and observe",
     ("data/loader.cpp", ".writes(&entry, sizeof entry)", 1): "the range of that assertion",
+    ("allreduce/transports/threads/shared.cpp",
+     "device_.main().host_access(Touches().reads(from.raw(), from.bytes()))", 1):
+        "an assertion: what it finds is the mutants of the waits that end updates and write()",
+    ("allreduce/transports/threads/shared.cpp", ".reads(from.raw(), from.bytes())", 1):
+        "the range of that assertion",
     ("device/stream.h", ".reads(host, bytes)", 1):
         "the range of an assertion: what it finds is the mutant of the synchronize before it",
 }

@@ -50,6 +50,15 @@ struct World {
     if (way == Way::collectives) o.make_transport = sim_transport(platform->scheduler());
     return o;
   }
+  // Elements 0, 1/8, 2/8, ... that the device has yet to write.
+  Tensor queued(const Shape& shape, int device) {
+    const Tensor t = Tensor::empty(shape, DType::f32, context.device(device));
+    t.device().main().run(Touches().writes(t.raw(), t.bytes()),
+                          [p = t.data<float>(), n = t.size()] {
+                            for (std::int64_t i = 0; i < n; ++i) p[i] = static_cast<float>(i) / 8;
+                          });
+    return t;
+  }
   void step() {
     REQUIRE(loader.next(batch));
     group.step(batch, [](Small& net, const Batch& b, Step&) { return loss_of(net, b); });
@@ -107,6 +116,38 @@ TEST_CASE("gradients, their average and apply leave nothing behind", "[lifetimes
       w.step();
     }
   });
+}
+
+TEST_CASE("a mean that its device has yet to write may be applied at once", "[lifetimes]") {
+  everywhere(sgd({.lr = 0.1}), [](World& w) {
+    AveragedGradients mean;
+    int device = 0;
+    for (const Variable* v : w.group.replica(0).variables())
+      mean.mean.emplace_back(w.queued(v->shape(), device++ % 3), v->name());
+    w.group.apply(mean);
+  });
+}
+
+TEST_CASE("a batch that its device has yet to write may be used at once", "[lifetimes]") {
+  for (const Way way : {Way::replicated, Way::collectives})
+    for (std::uint64_t seed = 1; seed <= seeds(10); ++seed) {
+      INFO("way " << static_cast<int>(way) << ", seed " << seed);
+      World w(seed, way, sgd({.lr = 0.1}), true);
+      REQUIRE(w.loader.next(w.batch));
+      const auto fn = [](Small& net, const Batch& b, Step&) { return loss_of(net, b); };
+      for (int use = 0; use < 2; ++use) {
+        Batch b;
+        b.rows = b.full_rows = w.batch.rows;
+        b.rows_per_epoch = w.batch.rows_per_epoch;
+        b.add("image", w.queued({w.batch.rows, 6}, use));
+        b.add("label", w.batch["label"]);
+        if (use == 0)
+          w.group.step(b, fn);
+        else
+          w.group.gradients(b, fn);
+      }
+      CHECK(w.reports() == kNothing);
+    }
 }
 
 TEST_CASE("clocks and arrays may be set from memory that goes", "[lifetimes]") {
