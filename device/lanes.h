@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 
+#include "belfry/device/unroll.h"
+
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
 #endif
@@ -24,26 +26,26 @@ struct Lanes {
 inline void transpose(Lanes (&r)[16]) {
   __m512 t[16];
   const auto d = [](__m512 x) { return _mm512_castps_pd(x); };
-#pragma GCC unroll 8
+  BELFRY_UNROLL
   for (int i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_ps(r[2 * i].v, r[2 * i + 1].v);
     t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i].v, r[2 * i + 1].v);
   }
-#pragma GCC unroll 4
+  BELFRY_UNROLL
   for (int i = 0; i < 4; ++i)
     for (int h = 0; h < 2; ++h) {
       const __m512d a = d(t[4 * i + h]), b = d(t[4 * i + 2 + h]);
       r[4 * i + 2 * h].v = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
       r[4 * i + 2 * h + 1].v = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
     }
-#pragma GCC unroll 4
+  BELFRY_UNROLL
   for (int j = 0; j < 4; ++j) {
     t[j] = _mm512_shuffle_f32x4(r[j].v, r[4 + j].v, 0x88);
     t[4 + j] = _mm512_shuffle_f32x4(r[j].v, r[4 + j].v, 0xdd);
     t[8 + j] = _mm512_shuffle_f32x4(r[8 + j].v, r[12 + j].v, 0x88);
     t[12 + j] = _mm512_shuffle_f32x4(r[8 + j].v, r[12 + j].v, 0xdd);
   }
-#pragma GCC unroll 4
+  BELFRY_UNROLL
   for (int j = 0; j < 4; ++j) {
     r[j].v = _mm512_shuffle_f32x4(t[j], t[8 + j], 0x88);
     r[8 + j].v = _mm512_shuffle_f32x4(t[j], t[8 + j], 0xdd);
@@ -71,7 +73,7 @@ inline void transpose(Lanes (&r)[8]) {
       r[4 * i + 2 * h].v = _mm256_shuffle_ps(t[4 * i + h], t[4 * i + 2 + h], 0x44);
       r[4 * i + 2 * h + 1].v = _mm256_shuffle_ps(t[4 * i + h], t[4 * i + 2 + h], 0xee);
     }
-#pragma GCC unroll 4
+  BELFRY_UNROLL
   for (int j = 0; j < 4; ++j) {
     t[j] = _mm256_permute2f128_ps(r[j].v, r[4 + j].v, 0x20);
     t[4 + j] = _mm256_permute2f128_ps(r[j].v, r[4 + j].v, 0x31);
@@ -93,7 +95,7 @@ struct Lanes {
 };
 inline void transpose(Lanes (&r)[4]) {
   Lanes t[4];
-#pragma GCC unroll 4
+  BELFRY_UNROLL
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j) t[j].v[i] = r[i].v[j];
   for (int i = 0; i < 4; ++i) r[i] = t[i];

@@ -2,11 +2,14 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "belfry/autodiff/loss.h"
 #include "belfry/autodiff/module.h"
+#include "belfry/autodiff/nn/key_values.h"
 #include "belfry/core/registry.h"
 #include "belfry/core/schema.h"
 #include "belfry/data/dataset.h"
@@ -21,6 +24,13 @@ class Document;
 class Classifier : public Module {
  public:
   virtual Tensor forward(const Tensor& input) = 0;
+  // The logits of tokens that go on where `past` ends, and are added to it: all first tokens of a
+  // row, then one at a time, so that generation costs one position a token. None where a model
+  // cannot, as most: forward() then takes the whole row.
+  virtual std::optional<Tensor> continued(const Tensor& /*tokens*/,
+                                          std::vector<KeyValues>& /*past*/) {
+    return std::nullopt;
+  }
 };
 
 // The field of a data set's rows that a model reads.

@@ -48,13 +48,21 @@ std::string shown(std::int32_t token, bool bytes) {
   return bytes ? std::string(1, static_cast<char>(token)) : std::to_string(token) + " ";
 }
 
-// The logits behind the last of up to `context` tokens.
-std::vector<double> logits_after(Classifier& model, const Tokens& tokens, std::int64_t context,
+// The logits behind the last of up to `context` tokens. While these are all there are, only those
+// that `past` has not seen are gone over; then every token moves to another position.
+std::vector<double> logits_after(Classifier& model, const Tokens& tokens,
+                                 std::vector<KeyValues>& past, std::int64_t context,
                                  std::int64_t classes, Device& device) {
-  const auto n = std::min<std::int64_t>(context, static_cast<std::int64_t>(tokens.size()));
-  const std::vector<double> last(tokens.end() - n, tokens.end());
-  const Tensor logits = model.forward(Tensor::from(last, {1, n}, DType::i32, device));
-  std::vector<double> out = logits.view({n, logits.shape()[2]}).rows(n - 1, 1).to_vector();
+  const auto row = [&](std::int64_t n) {  // the last n tokens
+    return Tensor::from({tokens.end() - n, tokens.end()}, {1, n}, DType::i32, device);
+  };
+  const auto all = static_cast<std::int64_t>(tokens.size());
+  std::optional<Tensor> logits;
+  if (all <= context)
+    logits = model.continued(row(all - (past.empty() ? 0 : past.front().positions())), past);
+  if (!logits) logits = model.forward(row(std::min(context, all)));
+  const std::int64_t n = logits->shape()[1];
+  std::vector<double> out = logits->view({n, logits->shape()[2]}).rows(n - 1, 1).to_vector();
   out.resize(static_cast<std::size_t>(classes));  // a vocabulary may be padded
   return out;
 }
@@ -73,12 +81,13 @@ void generate(TrainSession& session, bool ema, const SampleArguments& a, const C
       [&](Module& module, const Batch& row, Step& step) {
         auto& model = static_cast<Classifier&>(module);
         const std::int64_t context = row[field].shape()[1];
+        std::vector<KeyValues> past;
         for (std::int64_t i = 0; i < a.length; ++i) {
           const auto words = random(static_cast<std::uint32_t>(i), 0, 0, 0);
           const double draw = (words.v[0] + words.v[1] * 0x1p-32) * 0x1p-32;
-          tokens.push_back(static_cast<std::int32_t>(
-              next_token(logits_after(model, tokens, context, classes, session.context().device(0)),
-                         a.temperature, a.top_k, draw)));
+          tokens.push_back(static_cast<std::int32_t>(next_token(
+              logits_after(model, tokens, past, context, classes, session.context().device(0)),
+              a.temperature, a.top_k, draw)));
           io.out(shown(tokens.back(), bytes));
         }
         return session.loss(session.config().data)(module, row, step);

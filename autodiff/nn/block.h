@@ -10,7 +10,7 @@ namespace belfry {
 
 // A pre-norm transformer block, x + attention(norm1 x), then + down(gelu(up(norm2 x))), as GPT-2's:
 // Radford et al., "Language models are unsupervised multitask learners", 2019. up widens four
-// times. Dropout acts on what each branch adds.
+// times. Dropout acts on the attention's probabilities and on what each branch adds.
 class TransformerBlock : public Module {
  public:
   struct Options {
@@ -20,7 +20,8 @@ class TransformerBlock : public Module {
   };
   TransformerBlock(Module& parent, const std::string& name, std::int64_t width, std::int64_t heads,
                    const Options& options);
-  Tensor operator()(const Tensor& x) const;
+  // With `past` x goes on where that ends: Attention.
+  Tensor operator()(const Tensor& x, KeyValues* past = nullptr) const;
 
  private:
   LayerNorm norm1_;

@@ -8,6 +8,7 @@
 #include "belfry/autodiff/nn/dropout.h"
 #include "belfry/autodiff/nn/embedding.h"
 #include "belfry/autodiff/nn/flatten.h"
+#include "belfry/autodiff/nn/key_values.h"
 #include "belfry/autodiff/nn/layer_norm.h"
 #include "belfry/autodiff/nn/linear.h"
 #include "belfry/autodiff/nn/pool.h"

@@ -142,7 +142,7 @@ class Ops {
             kElements / c);
       teams(label, 4, ColumnSumCall<float>{in(), out(), kElements / c, c}, 1);
     }
-    teams("", 25, DropoutRow<float>{{}, 1, 1, 0, nullptr, 0.5f, 2, in(), out(), wide},
+    teams("", 25, DropoutRow<float>{{{}, 1, 1, 0, nullptr, 0.5f}, 2, in(), out(), wide},
           kElements / wide);
     teams("", 4, BlockSum<float>{in(), kElements, out()}, kElements / kSumBlock);
     PoolShape pool{.n = 1, .h = 32, .w = 32, .c = 16};

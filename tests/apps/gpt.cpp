@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A gpt through the command: text in, resume, samples, and what is refused.
+#include <algorithm>
 #include <cmath>
 #include <regex>
 
@@ -8,6 +9,9 @@
 #include "belfry/core/philox.h"
 #include "belfry/tests/apps/cli.h"
 #include "belfry/tests/real_data.h"
+#include "belfry/towers/checkpoint/checkpoint.h"
+#include "belfry/towers/checkpoint/folder.h"
+#include "belfry/towers/session.h"
 
 using namespace belfry;
 using namespace belfry::test;
@@ -81,6 +85,36 @@ TEST_CASE("a gpt trains on a text file, is evaluated in nats a byte, and its sam
   CHECK(rows.code == 0);
   CHECK(rows.out.starts_with("row,position,label,prediction,probability\n0,0,"));
   CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 44 * 16);
+}
+
+TEST_CASE("the likeliest text is that of whole passes, beyond the context too") {
+  const GptFolder folder;
+  REQUIRE(folder.run({}).code == 0);
+  const std::string got = sampled(folder, {"--prompt", "the c", "--temperature", "0"});
+
+  TrainConfig config = TrainConfig::load(Document::from_file(folder.path()), builtin());
+  config.towers = "cpu:1", config.threads_per_tower = 1;
+  TrainSession session(std::move(config), Log());
+  Checkpoint(newest_checkpoint(folder.out(), false, Log()), session.group())
+      .load({.optimizer = false});
+  std::string text = "the c";
+  Loader one(session.context(), session.first_row(), {.batch = 1, .shuffle = false, .prefetch = 0});
+  session.group().evaluate(one, [&](Module& m, const Batch& b, Step& step) {
+    for (int i = 0; i < 40; ++i) {
+      std::vector<double> tokens;
+      for (const char c : text.substr(text.size() - std::min<std::size_t>(text.size(), 16)))
+        tokens.push_back(static_cast<unsigned char>(c));
+      const auto n = static_cast<std::int64_t>(tokens.size());
+      const std::vector<double> logits =
+          static_cast<Classifier&>(m)
+              .forward(Tensor::from(tokens, {1, n}, DType::i32, session.context().device(0)))
+              .to_vector();
+      const auto last = logits.end() - 256;
+      text += static_cast<char>(std::max_element(last, logits.end()) - last);
+    }
+    return session.loss(session.config().data)(m, b, step);
+  });
+  CHECK(got == text + "\n");
 }
 
 TEST_CASE("a gpt that was stopped and resumed has the bits of an uninterrupted run") {

@@ -152,10 +152,13 @@ TEST_CASE("kernels of dropout in a recorded pass declare all that they read and 
     const PassNumbers here{.update = 3, .first_row = 40};
     const Tensor numbers = Tensor::empty(Shape{sizeof here}, DType::u8, d);
     d.main().copy(numbers.raw(), &here, sizeof here);
-    launch_rows(
-        d.main(), 4,
-        DropoutRow<float>{Philox(7), 1, 0, 0, static_cast<const PassNumbers*>(numbers.raw()), 0.5f,
-                          2.f, x.data<float>(), y.data<float>(), 6});
+    launch_rows(d.main(), 4,
+                DropoutRow<float>{
+                    {Philox(7), 1, 0, 0, static_cast<const PassNumbers*>(numbers.raw()), 0.5f},
+                    2.f,
+                    x.data<float>(),
+                    y.data<float>(),
+                    6});
     return y.to_vector();
   };
   const Values want = run(*make_cpu_device(0, 1, Executor::in_place));
@@ -176,9 +179,25 @@ TEST_CASE("kernels of attention that GPUs run declare all that they read and wri
     const Tensor q = tensor(kAll, 1), k = tensor(kAll, 2), v = tensor(kAll, 3), g = tensor(kAll, 4);
     const Tensor out = tensor(kAll, 5), logs = tensor(kPairs * kPositions, 6);
     const Tensor dq = tensor(kAll, 7), dk = tensor(kAll, 8), dv = tensor(kAll, 9);
+    const PassNumbers here{.update = 3, .first_row = 40};
+    const Tensor numbers = Tensor::empty(Shape{sizeof here}, DType::u8, d);
+    d.main().copy(numbers.raw(), &here, sizeof here);
     const AttentionInputs<float> in{
-        kBatch,          kPositions,      kPositions,      kHeads,  kWidth,  true,   0.5f,
-        q.data<float>(), k.data<float>(), v.data<float>(), kStride, kStride, kStride};
+        kBatch,
+        kPositions,
+        kPositions,
+        kHeads,
+        kWidth,
+        true,
+        0.5f,
+        q.data<float>(),
+        k.data<float>(),
+        v.data<float>(),
+        kStride,
+        kStride,
+        kStride,
+        {Philox(7), 1, 0, 0, static_cast<const PassNumbers*>(numbers.raw()), 0.5f},
+        2.f};
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       const AttentionPart<float> at{in, first, first == 0 ? 1 : kPositions - 1};
       const std::size_t rows = kPairs * at.count;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Model gpt on towers: promise 1, strict mode, start values, what its factory refuses.
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "belfry/autodiff/ops/loss/cross_entropy.h"
 #include "belfry/core/document.h"
@@ -60,10 +62,11 @@ Optimizer recipe() {
 
 struct Run {
   Run(int towers, Optimizer optimizer, const std::string& more, std::int64_t batch = 13,
-      Variables variables = Variables::shared)
+      Variables variables = Variables::shared, bool capture = false)
       : context({.towers = "cpu:" + std::to_string(towers), .seed = 5, .threads_per_tower = 1}),
         loader(context, sentences(26), {.batch = batch, .epochs = 1000}),
-        group(context, std::move(optimizer), gpt(more), {.variables = variables}) {}
+        group(context, std::move(optimizer), gpt(more),
+              {.variables = variables, .capture = capture}) {}
   Report step() {
     Batch batch;
     REQUIRE(loader.next(batch));
@@ -116,6 +119,103 @@ TEST_CASE("gpt: strict mode gives the same bits on N = 1, 2, 3, 4, 8 towers") {
     CHECK(trained(n, Variables::shared) == want);
     CHECK(trained(n, Variables::replicated) == want);
   }
+}
+
+TEST_CASE("gpt: recorded updates have the bits of given ones, dropout and all") {
+  const auto trained = [](int towers, bool strict, bool capture) {
+    Optimizer optimizer = strict ? recipe().strict(8) : recipe();
+    Run run(towers, std::move(optimizer), "dropout = 0.2", 13, Variables::shared, capture);
+    std::vector<double> losses;
+    for (int u = 0; u < 6; ++u) losses.push_back(run.step().loss());
+    return std::pair{losses, run.group.parameter_hash()};
+  };
+  for (const int n : {1, 2, 4})
+    for (const bool strict : {false, true}) {
+      INFO(n << " towers, strict " << strict);
+      CHECK(trained(n, strict, true) == trained(n, strict, false));
+    }
+}
+
+TEST_CASE("gpt: dropout acts in training alone, and on the attention too") {
+  const auto loss = [](const std::string& more, bool training) {
+    Run run(2, recipe(), more);
+    Batch batch;
+    REQUIRE(run.loader.next(batch));
+    if (training) return run.group.step(batch, next_token).loss();
+    Loader rows(run.context, sentences(26), {.batch = 13, .epochs = 1, .shuffle = false});
+    return run.group.evaluate(rows, next_token).loss;
+  };
+  CHECK(loss("dropout = 0.3", false) == loss("", false));
+  CHECK(loss("dropout = 0.3", true) != loss("", true));
+
+  Run run(1, recipe(), "dropout = 0.3");
+  std::map<std::string, std::uint32_t> draws;
+  const LossFn counted = [&](Module& m, const Batch& b, Step& step) {
+    const Loss out = next_token(m, b, step);
+    for (const char* path : {"drop", "block.0.attention", "block.1.attention", "block.1.drop1"})
+      draws[path] = Scope::current()->next_draw(name_hash(path));
+    return out;
+  };
+  Batch batch;
+  REQUIRE(run.loader.next(batch));
+  run.group.step(batch, counted);
+  CHECK(draws ==
+        std::map<std::string, std::uint32_t>{
+            {"drop", 1}, {"block.0.attention", 1}, {"block.1.attention", 1}, {"block.1.drop1", 1}});
+  Loader rows(run.context, sentences(26), {.batch = 26, .epochs = 1});
+  run.group.evaluate(rows, counted);
+  for (const auto& [path, count] : draws) {
+    INFO(path);
+    CHECK(count == 0);
+  }
+}
+
+TEST_CASE("gpt: one position behind kept keys and values has the logits of the whole row") {
+  Run run(1, recipe(), "dropout = 0.1", 26);
+  for (int u = 0; u < 40; ++u) run.step();  // to weights that differ
+  using Tokens = std::vector<double>;
+  const auto row = [&](const Tokens& tokens, std::size_t first) {
+    const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(first);
+    return Tensor::from({begin, tokens.end()}, {1, static_cast<std::int64_t>(tokens.end() - begin)},
+                        DType::i32, run.context.device(0));
+  };
+  const auto last = [](const Tensor& logits) {
+    const std::vector<double> all = logits.to_vector();
+    return std::vector<double>(all.end() - kVocabulary, all.end());
+  };
+  Loader one(run.context, sentences(26), {.batch = 1, .shuffle = false, .prefetch = 0});
+  run.group.evaluate(one, [&](Module& m, const Batch& b, Step& step) {
+    auto& model = static_cast<Classifier&>(m);
+    for (const std::size_t prompt : {1u, 5u, 12u}) {
+      Tokens tokens(prompt, 3);
+      std::vector<KeyValues> past;
+      std::size_t seen = 0;
+      double largest = 0, worst = 0;
+      while (tokens.size() <= static_cast<std::size_t>(kContext)) {  // greedily
+        const std::vector<double> want = last(model.forward(row(tokens, 0))),
+                                  got = last(model.continued(row(tokens, seen), past).value());
+        seen = tokens.size();
+        REQUIRE(past.size() == 2);
+        REQUIRE(past[1].positions() == static_cast<std::int64_t>(seen));
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          largest = std::max(largest, std::fabs(want[i]));
+          worst = std::max(worst, std::fabs(got[i] - want[i]));
+        }
+        const auto likeliest = std::max_element(want.begin(), want.end()) - want.begin();
+        REQUIRE(std::max_element(got.begin(), got.end()) - got.begin() == likeliest);
+        tokens.push_back(static_cast<double>(likeliest));
+      }
+      INFO("prompt of " << prompt << ": off by " << worst << " of " << largest);
+      CHECK(largest > 1);
+      CHECK(worst <= 1e-5 * largest);
+      CHECK_THROWS_AS(model.continued(row({3}, 0), past), GradientError);  // no more positions
+      std::vector<KeyValues> two;
+      model.continued(row({3, 3}, 0), two);
+      CHECK_THROWS_WITH(model.continued(row({3, 3}, 0), two),
+                        Contains("attention") && Contains("one position"));
+    }
+    return next_token(m, b, step);
+  });
 }
 
 TEST_CASE("gpt learns which token follows which") {

@@ -39,19 +39,27 @@ class Gpt : public Classifier {
     norm_.emplace(*this, "norm", o.width);
   }
   // tokens [rows, positions] i32 to logits [rows, positions, vocabulary].
-  Tensor forward(const Tensor& tokens) override {
-    const std::int64_t rows = tokens.shape()[0], length = tokens.shape()[1];
-    const std::int64_t width = positions_.weight().shape()[1];
-    const Tensor at = length == context_ ? positions_.weight().tensor()
-                                         : slice(positions_.weight(), 0, 0, length);
-    Tensor x = add(reshape(tokens_(tokens), {rows, length * width}), reshape(at, {length * width}));
-    x = drop_(reshape(x, {rows, length, width}));
-    for (auto& block : blocks_) x = (*block)(x);
-    return linear((*norm_)(x), tokens_.weight(), {});
+  Tensor forward(const Tensor& tokens) override { return run(tokens, nullptr); }
+  std::optional<Tensor> continued(const Tensor& tokens, std::vector<KeyValues>& past) override {
+    past.resize(blocks_.size());
+    return run(tokens, &past);
   }
 
  private:
   static constexpr double kStart = 0.02;
+  Tensor run(const Tensor& tokens, std::vector<KeyValues>* past) {
+    const std::int64_t rows = tokens.shape()[0], length = tokens.shape()[1];
+    const std::int64_t width = positions_.weight().shape()[1];
+    const std::int64_t first = past == nullptr ? 0 : past->front().positions();
+    const Tensor at = first == 0 && length == context_
+                          ? positions_.weight().tensor()
+                          : slice(positions_.weight(), 0, first, length);
+    Tensor x = add(reshape(tokens_(tokens), {rows, length * width}), reshape(at, {length * width}));
+    x = drop_(reshape(x, {rows, length, width}));
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      x = blocks_[i](x, past == nullptr ? nullptr : &(*past)[i]);
+    return linear((*norm_)(x), tokens_.weight(), {});
+  }
   std::int64_t context_;
   Embedding tokens_, positions_;
   Dropout drop_;
@@ -71,11 +79,12 @@ class GptFactory : public ModelFactory {
              {.min = 0, .max = 1e7, .help = "most positions of a row; 0: as the data's rows"})
         .key("vocabulary", o.vocabulary,
              {.min = 0, .max = 1e8, .help = "rows of the token table; 0: the data's classes"})
-        .key("dropout", o.dropout,
-             {.min = 0,
-              .max = 1,
-              .exclusive_max = true,
-              .help = "after the tables and of what each branch adds"})
+        .key(
+            "dropout", o.dropout,
+            {.min = 0,
+             .max = 1,
+             .exclusive_max = true,
+             .help = "after the tables, of attention's probabilities and of what each branch adds"})
         .rule([&o] {
           return o.width % o.heads == 0 ? std::string()
                                         : "heads = " + std::to_string(o.heads) +

@@ -5,6 +5,7 @@
 
 #include "belfry/device/kernel.h"
 #include "belfry/device/lanes.h"
+#include "belfry/device/unroll.h"
 
 namespace belfry {
 
@@ -36,7 +37,7 @@ struct PackImages {
     Lanes r[L];
     const std::int64_t image = to.h * to.w * to.c;
     if (images == L && width == L) {
-#pragma GCC unroll 16
+      BELFRY_UNROLL
       for (int k = 0; k < L; ++k) r[k] = Lanes::load(first + k * image + at);
     } else {
       for (int k = 0; k < L; ++k) {
@@ -47,7 +48,7 @@ struct PackImages {
     }
     transpose(r);
     if (to.step == to.c && width == L) {
-#pragma GCC unroll 16
+      BELFRY_UNROLL
       for (int i = 0; i < L; ++i) r[i].store(out + (at + i) * L);
     } else {
       std::int64_t pixel = at / to.c, channel = at % to.c;
@@ -81,14 +82,14 @@ inline void unpack_row(const float* packed, std::int64_t width, float* y, std::i
     const std::int64_t columns = width - at < L ? width - at : L;
     Lanes r[L];
     if (columns == L) {
-#pragma GCC unroll 16
+      BELFRY_UNROLL
       for (int i = 0; i < L; ++i) r[i] = Lanes::load(packed + (at + i) * L);
     } else {
       for (int i = 0; i < L; ++i) r[i] = Lanes::load(packed + (i < columns ? at + i : at) * L);
     }
     transpose(r);
     if (columns == L && images == L) {
-#pragma GCC unroll 16
+      BELFRY_UNROLL
       for (int k = 0; k < L; ++k) r[k].store(y + k * stride + at);
       continue;
     }

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "belfry/autodiff/ops/sequence/vector.kernel.h"
+#include "belfry/device/unroll.h"
 
 // Winograd's convolutions F(4x4, 3x3): 4 x 4 outputs of 3 x 3 taps are products, point by point, of
 // tiles of 6 x 6 inputs and of taps that are both transformed: 36 multiplications instead of 144
@@ -88,23 +89,23 @@ struct TapSlopes {  // G^T
 template <class M, class Load, class Store>
 inline void transform(const Load& load, const Store& store) {
   constexpr int parts = M::to == 6 ? 2 : 1, rows = M::to / parts;
-#pragma GCC unroll 2
+  BELFRY_UNROLL
   for (int part = 0; part < parts; ++part) {
     VectorF half[std::size_t{rows}][M::from];
-#pragma GCC unroll 6
+    BELFRY_UNROLL
     for (int j = 0; j < M::from; ++j) {
       VectorF column[M::from], done[M::to];
-#pragma GCC unroll 6
+      BELFRY_UNROLL
       for (int i = 0; i < M::from; ++i) column[i] = load(i, j);
       M::apply(column, done);
-#pragma GCC unroll 6
+      BELFRY_UNROLL
       for (int i = 0; i < rows; ++i) half[i][j] = done[part * rows + i];
     }
-#pragma GCC unroll 6
+    BELFRY_UNROLL
     for (int i = 0; i < rows; ++i) {
       VectorF row[M::to];
       M::apply(half[i], row);
-#pragma GCC unroll 6
+      BELFRY_UNROLL
       for (int j = 0; j < M::to; ++j) store(part * rows + i, j, row[j]);
     }
   }

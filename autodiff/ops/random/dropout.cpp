@@ -3,62 +3,34 @@
 
 #include "belfry/autodiff/ops/checks_internal.h"
 #include "belfry/autodiff/ops/random/dropout.kernel.h"
-#include "belfry/core/error.h"
+#include "belfry/autodiff/ops/random/dropout_draw_internal.h"
 
 namespace belfry {
 namespace {
 
-struct Draw {
-  Philox philox;
-  std::uint32_t draw, update, first_row;
-  const PassNumbers* numbers;
-  double p;
-};
-
-void apply(const Draw& d, const Tensor& x, const Tensor& y) {
+void apply(const DropoutDraw& draw, double p, const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return;
   with_float("dropout", x, [&](auto scalar) {
     using T = decltype(scalar);
     const auto rows = static_cast<std::size_t>(x.shape()[0]);
     launch_rows(stream_of(x), rows,
-                DropoutRow<T>{d.philox, d.draw, d.update, d.first_row, d.numbers,
-                              static_cast<float>(d.p), static_cast<T>(1 / (1 - d.p)), x.data<T>(),
-                              y.data<T>(), static_cast<std::size_t>(x.size()) / rows});
+                DropoutRow<T>{draw, static_cast<T>(1 / (1 - p)), x.data<T>(), y.data<T>(),
+                              static_cast<std::size_t>(x.size()) / rows});
   });
-}
-
-void check(const Tensor& x, double p) {
-  require_float("dropout", x);
-  require_rank_at_least("dropout", x, 1, "input");
-  if (!(p >= 0 && p < 1))
-    throw ConfigError(ErrorText{.what = "dropout probability is out of range",
-                                .found = std::to_string(p),
-                                .expected = "at least 0 and below 1"});
 }
 
 }  // namespace
 
 Tensor dropout(const Tensor& x, double p, std::uint64_t path) {
-  check(x, p);
-  Scope* scope = Scope::current();
-  if (scope == nullptr || !scope->options().training || p == 0) return x;
-  const Scope::Options& o = scope->options();
-  if (o.rows >= 0 && x.shape()[0] != o.rows)
-    throw_op("dropout", "the batch must stay the outermost axis for ops that draw random numbers",
-             x.shape().text() + " in a pass of " + std::to_string(o.rows) + " rows",
-             "a leading extent of " + std::to_string(o.rows));
-  const auto folded = static_cast<std::uint32_t>(path ^ (path >> 32));
-  const Draw draw{philox_key(o.seed, Purpose::dropout),
-                  folded ^ scope->next_draw(path),
-                  static_cast<std::uint32_t>(o.update),
-                  static_cast<std::uint32_t>(o.first_row),
-                  o.numbers,
-                  p};
+  require_float("dropout", x);
+  require_rank_at_least("dropout", x, 1, "input");
+  const DropoutDraw draw = next_dropout("dropout", x, p, path);
+  if (draw.p == 0) return x;
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
-  apply(draw, x, y);
+  apply(draw, p, x, y);
   return recorded(
-      "dropout", std::move(y), [draw](Backward& b) { apply(draw, b.grad(), b.into_in_place(0)); },
-      x);
+      "dropout", std::move(y),
+      [draw, p](Backward& b) { apply(draw, p, b.grad(), b.into_in_place(0)); }, x);
 }
 
 namespace {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
-#include <cstdint>
 
-#include "belfry/autodiff/pass_numbers.h"
+#include "belfry/autodiff/ops/random/dropout_draw.h"
 #include "belfry/core/host_device.h"
-#include "belfry/core/philox.h"
 #include "belfry/device/kernel.h"
 
 namespace belfry {
@@ -15,10 +13,7 @@ namespace belfry {
 template <class T>
 struct DropoutRow {
   static constexpr const char* name = kernel_name<T>("dropout_f32", "dropout_f64");
-  Philox philox;
-  std::uint32_t draw, update, first_row;
-  const PassNumbers* numbers;  // may be null
-  float p;
+  DropoutDraw draw;
   T scale;
   const T* x;
   T* y;
@@ -27,35 +22,29 @@ struct DropoutRow {
   BELFRY_HD void operator()(Team& team, std::size_t row) const {
     const T* in = x + row * columns;
     T* out = y + row * columns;
-    auto global_row = static_cast<std::uint32_t>(first_row + row);
-    DropoutRow f = *this;
-    if (numbers != nullptr) {
-      global_row += numbers->first_row;
-      f.update += numbers->update;
-    }
+    const DropoutRow f = *this;
+    const DropoutDraw d = draw.of_row(row);
     // Whole quads have no branch: vector code.
     const std::size_t whole = columns / 4;
     team.each(whole, [=](std::size_t quad) {
-      const Philox::Words words =
-          f.philox(f.draw, f.update, global_row, static_cast<std::uint32_t>(quad));
+      const Philox::Words words = d.words(quad);
       const T *a = in + quad * 4, m = f.scale;
       T* b = out + quad * 4;
       const T v0 = a[0] * m, v1 = a[1] * m, v2 = a[2] * m, v3 = a[3] * m;
-      b[0] = unit_float(words.v[0]) >= f.p ? v0 : T(0);
-      b[1] = unit_float(words.v[1]) >= f.p ? v1 : T(0);
-      b[2] = unit_float(words.v[2]) >= f.p ? v2 : T(0);
-      b[3] = unit_float(words.v[3]) >= f.p ? v3 : T(0);
+      b[0] = d.keeps(words.v[0]) ? v0 : T(0);
+      b[1] = d.keeps(words.v[1]) ? v1 : T(0);
+      b[2] = d.keeps(words.v[2]) ? v2 : T(0);
+      b[3] = d.keeps(words.v[3]) ? v3 : T(0);
     });
     team.each(columns % 4, [=](std::size_t k) {
-      const Philox::Words words =
-          f.philox(f.draw, f.update, global_row, static_cast<std::uint32_t>(whole));
+      const Philox::Words words = d.words(whole);
       const std::size_t i = whole * 4 + k;
-      out[i] = unit_float(words.v[k]) >= f.p ? in[i] * f.scale : T(0);
+      out[i] = d.keeps(words.v[k]) ? in[i] * f.scale : T(0);
     });
   }
   void touches(Touches& t, std::size_t rows) const {
     t.reads(x, rows * columns * sizeof(T)).writes(y, rows * columns * sizeof(T));
-    if (numbers != nullptr) t.reads(numbers, sizeof(PassNumbers));
+    if (draw.numbers != nullptr) t.reads(draw.numbers, sizeof(PassNumbers));
   }
 };
 

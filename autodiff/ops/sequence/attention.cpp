@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "belfry/autodiff/ops/checks_internal.h"
+#include "belfry/autodiff/ops/random/dropout_draw_internal.h"
 #include "belfry/autodiff/ops/sequence/attention_backward_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_forward_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_internal.h"
@@ -18,6 +19,8 @@ struct Saved {
   Tensor q, k, v, out, logsum;
   std::int64_t heads;
   bool causal, packed;
+  DropoutDraw drop;
+  double kept;
   std::int64_t columns() const { return out.shape()[2]; }
 };
 
@@ -36,7 +39,9 @@ AttentionInputs<T> inputs(const Saved& s) {
                         s.packed ? s.q.data<T>() + 2 * columns : s.v.data<T>(),
                         s.packed ? 3 * columns : columns,
                         s.packed ? 3 * columns : columns,
-                        columns};
+                        columns,
+                        s.drop,
+                        static_cast<T>(s.kept)};
   return in;
 }
 
@@ -45,6 +50,20 @@ void check_heads(std::int64_t columns, std::int64_t heads) {
     throw_op("attention", "heads do not divide the columns",
              std::to_string(heads) + " heads, " + std::to_string(columns) + " columns",
              "at least 1 head, and columns a multiple of heads");
+}
+
+// The next draw of `dropout` for the probabilities of these rows.
+DropoutDraw drawn(const Tensor& q, std::int64_t keys, std::int64_t heads,
+                  const AttentionDropout& dropout) {
+  const DropoutDraw draw = next_dropout("attention", q, dropout.p, dropout.path);
+  const double quads = std::ceil(static_cast<double>(keys) / 4) * static_cast<double>(heads) *
+                       static_cast<double>(q.shape()[1]);
+  if (draw.p != 0 && quads > 0x1p32)
+    throw_op("attention", "too many probabilities a row for dropout's numbers",
+             std::to_string(heads) + " heads, " + std::to_string(q.shape()[1]) + " positions, " +
+                 std::to_string(keys) + " keys",
+             "at most 2^34 probabilities a row, or dropout 0");
+  return draw;
 }
 
 template <class T>
@@ -78,24 +97,27 @@ Saved forward(Saved s, const Shape& out) {
 
 }  // namespace
 
-Tensor attention(const Tensor& qkv, std::int64_t heads, bool causal) {
+Tensor attention(const Tensor& qkv, std::int64_t heads, bool causal,
+                 const AttentionDropout& dropout) {
   require_float("attention", qkv);
   require_rank("attention", qkv, 3, "qkv");
   if (qkv.shape()[2] % 3 != 0)
     throw_op("attention", "qkv does not hold three parts", qkv.shape().text(),
              "3 heads width columns");
   check_heads(qkv.shape()[2] / 3, heads);
+  const DropoutDraw drop = drawn(qkv, qkv.shape()[1], heads, dropout);
   return with_float("attention", qkv, [&](auto scalar) {
     using T = decltype(scalar);
-    const Saved s = forward<T>({qkv.detach(), {}, {}, {}, {}, heads, causal, true},
-                               qkv.shape().with(2, qkv.shape()[2] / 3));
+    const Saved s =
+        forward<T>({qkv.detach(), {}, {}, {}, {}, heads, causal, true, drop, 1 / (1 - dropout.p)},
+                   qkv.shape().with(2, qkv.shape()[2] / 3));
     return recorded(
         "attention", s.out, [s](Backward& b) { backward<T>(b, s); }, qkv);
   });
 }
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t heads,
-                 bool causal) {
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t heads, bool causal,
+                 const AttentionDropout& dropout) {
   require_float("attention", q);
   require_rank("attention", q, 3, "q");
   require_rank("attention", k, 3, "k");
@@ -107,10 +129,20 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t
   if (causal ? k.shape()[1] != q.shape()[1] : k.shape()[1] < 1 && q.size() != 0)
     throw_op("attention", "keys and positions do not fit", k.shape().text(),
              causal ? "as many keys as positions, " + std::to_string(q.shape()[1]) : "a key");
+  const DropoutDraw drop = drawn(q, k.shape()[1], heads, dropout);
   return with_float("attention", q, [&](auto scalar) {
     using T = decltype(scalar);
-    const Saved s =
-        forward<T>({q.detach(), k.detach(), v.detach(), {}, {}, heads, causal, false}, q.shape());
+    const Saved s = forward<T>({q.detach(),
+                                k.detach(),
+                                v.detach(),
+                                {},
+                                {},
+                                heads,
+                                causal,
+                                false,
+                                drop,
+                                1 / (1 - dropout.p)},
+                               q.shape());
     return recorded(
         "attention", s.out, [s](Backward& b) { backward<T>(b, s); }, q, k, v);
   });

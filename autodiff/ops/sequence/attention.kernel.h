@@ -44,6 +44,7 @@ struct AttentionQuery {
         team.template max<T>(n, [=](std::size_t j) { return p[j] = a.score(pair, i, j); });
     const T total =
         team.template sum<T>(n, [=](std::size_t j) { return p[j] = exp_of(p[j] - top); });
+    if (a.in.drop.p != 0) team.each(n, [=](std::size_t j) { p[j] *= a.in.factor(pair, i, j); });
     const T* v = a.in.v + a.in.kv_at(pair);
     T* o = out + a.in.out_at(pair) + i * a.in.out_stride;
     team.each(a.in.width, [=](std::size_t d) {
@@ -59,6 +60,7 @@ struct AttentionQuery {
     t.reads(in.q, in.q_span() * sizeof(T)).reads(in.k, in.kv_span() * sizeof(T));
     t.reads(in.v, in.kv_span() * sizeof(T)).writes(part, rows * in.keys * sizeof(T));
     t.writes(out, in.out_span() * sizeof(T));
+    in.draws(t);
     t.writes(logsum, in.pairs() * in.queries * sizeof(T));
   }
 };

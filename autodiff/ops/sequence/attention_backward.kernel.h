@@ -6,8 +6,8 @@
 
 namespace belfry {
 
-// Row (pair, query): with p = e^(score - logsum) and D = g . out, writes p and
-// ds = p (g . v - D) scale to `part` and `dpart`, and dq = ds k.
+// Row (pair, query): with p = e^(score - logsum), m what dropout multiplies it by and D = g . out,
+// writes m p and ds = p (m g . v - D) scale to `part` and `dpart`, and dq = ds k.
 template <class T>
 struct AttentionQueryBackward {
   static constexpr const char* name =
@@ -27,8 +27,9 @@ struct AttentionQueryBackward {
     team.each(n, [=](std::size_t j) {
       T sum = T(0);
       for (std::size_t d = 0; d < width; ++d) sum += q[d] * v[j * a.in.kv_stride + d];
-      p[j] = exp_of(a.score(pair, i, j) - log);
-      s[j] = p[j] * (sum - dot) * a.in.scale;
+      const T e = exp_of(a.score(pair, i, j) - log), m = a.in.factor(pair, i, j);
+      p[j] = e * m;
+      s[j] = e * (sum * m - dot) * a.in.scale;
     });
     if (dq == nullptr) return;
     T* to = dq + a.in.q_at(pair) + i * a.in.q_stride;
@@ -47,6 +48,7 @@ struct AttentionQueryBackward {
     t.reads(logsum, in.pairs() * in.queries * sizeof(T));
     t.writes(part, rows * in.keys * sizeof(T)).writes(dpart, rows * in.keys * sizeof(T));
     if (dq != nullptr) t.writes(dq, in.q_span() * sizeof(T));
+    in.draws(t);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "belfry/autodiff/ops/sequence/attention_backward.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_dropout_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_host.kernel.h"
 
 namespace belfry {
@@ -10,13 +11,15 @@ namespace belfry {
 inline constexpr std::size_t kQueryBlock = 64;  // queries whose probabilities are at hand
 
 // Row p: the gradients of pair p. Probabilities are computed again from logsum, a block of queries
-// at a time; ds = p (g . v - g . out) scale, dq = ds k, dk = ds^T q, dv = p^T g. dq, dk, dv have
-// the strides of their inputs; any may be null. Here is the host's, as in AttentionForward.
+// at a time; ds = p (m g . v - g . out) scale, dq = ds k, dk = ds^T q, dv = (m p)^T g, where m is
+// what dropout multiplies p by. dq, dk, dv have the strides of their inputs; any may be null. Here
+// is the host's, as in AttentionForward.
 template <class T>
 struct AttentionBackward {
   static constexpr const char* name =
       kernel_name<T>("attention_backward_f32", "attention_backward_f64");
   using Tools = AttentionHost<T>;
+  using Dropout = AttentionDropoutHost<T>;
   AttentionInputs<T> in;
   const T *g, *out, *logsum;
   T *dq, *dk, *dv;
@@ -26,17 +29,18 @@ struct AttentionBackward {
     AttentionInputs<T> a;
     const T *g, *out, *log;
     std::size_t keys, width;  // padded
-    T *kt, *vt, *k, *dk, *dv, *q, *o, *p, *s, *row;
+    T *kt, *vt, *k, *dk, *dv, *q, *o, *p, *s, *row, *m;
   };
   Pair pair_of(std::size_t index) const {
     Pair x{in.only(index),         g + in.out_at(index),
            out + in.out_at(index), logsum + index * in.queries,
            Tools::padded(in.keys), Tools::padded(in.width)};
     const std::size_t wide = x.keys * x.width, block = kQueryBlock * x.width;
-    x.kt = Tools::memory(5 * wide + 2 * block + 2 * kQueryBlock * x.keys + kQueryRows * x.width);
+    x.kt = Tools::memory(5 * wide + 2 * block + 2 * kQueryBlock * x.keys + kQueryRows * x.width +
+                         Dropout::memory(in));
     x.vt = x.kt + wide, x.k = x.vt + wide, x.dk = x.k + wide, x.dv = x.dk + wide;
     x.q = x.dv + wide, x.o = x.q + block, x.p = x.o + block, x.s = x.p + kQueryBlock * x.keys;
-    x.row = x.s + kQueryBlock * x.keys;
+    x.row = x.s + kQueryBlock * x.keys, x.m = x.row + kQueryRows * x.width;
     return x;
   }
   void operator()(HostTeam& team, std::size_t index) const {
@@ -71,6 +75,7 @@ struct AttentionBackward {
     if (dq != nullptr) t.writes(dq, in.q_span() * sizeof(T));
     if (dk != nullptr) t.writes(dk, in.kv_span() * sizeof(T));
     if (dv != nullptr) t.writes(dv, in.kv_span() * sizeof(T));
+    in.draws(t);
   }
 
  private:

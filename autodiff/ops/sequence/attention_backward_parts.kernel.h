@@ -33,7 +33,9 @@ void AttentionBackward<T>::queries(const Pair& x, std::size_t first, std::size_t
     for (std::size_t r = 0; r < rows; ++r) {
       const std::size_t i = first + r0 + r;
       const T dot = Tools::dot(x.o + (r0 + r) * x.width, x.out + i * a.out_stride, a.width);
+      if (a.drop.p != 0) Dropout::drop(a, i, x.m, s + r * x.keys);
       weights(p + r * x.keys, s + r * x.keys, a.seen(i), end, x.log[i], dot, a.scale);
+      if (a.drop.p != 0) Dropout::multiply(p + r * x.keys, x.m, a.seen(i));
     }
     if (dq_at == nullptr) continue;
     Tools::template product<false>(kQueryRows, x.width, n, s, x.keys, 1, x.k, x.width, x.row,

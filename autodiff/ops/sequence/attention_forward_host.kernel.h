@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "belfry/autodiff/ops/sequence/attention.kernel.h"
+#include "belfry/autodiff/ops/sequence/attention_dropout_host.kernel.h"
 #include "belfry/autodiff/ops/sequence/attention_host.kernel.h"
 
 namespace belfry {
@@ -17,12 +18,15 @@ struct AttentionForward {
   T *out, *logsum;
   void operator()(HostTeam& team, std::size_t pair) const {
     using Tools = AttentionHost<T>;
+    using Dropout = AttentionDropoutHost<T>;
     const AttentionInputs<T> a = in.only(pair);
     T *const to = out + in.out_at(pair), *const log = logsum + pair * a.queries;
     const std::size_t keys = Tools::padded(a.keys), width = Tools::padded(a.width);
-    T* const kt = Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width));
+    T* const kt = Tools::memory(a.width * keys + a.keys * width + kQueryRows * (keys + 2 * width) +
+                                Dropout::memory(a));
     T *const v = kt + a.width * keys, *const p = v + a.keys * width,
-             *const q = p + kQueryRows * keys, *const o = q + kQueryRows * width;
+             *const q = p + kQueryRows * keys, *const o = q + kQueryRows * width,
+             *const m = o + kQueryRows * width;
     if (!Tools::finite(a.q, a.q_stride, a.queries, a.width) ||
         !Tools::finite(a.k, a.kv_stride, a.keys, a.width) ||
         !Tools::finite(a.v, a.kv_stride, a.keys, a.width))
@@ -40,6 +44,7 @@ struct AttentionForward {
         T top;
         total[r] = Tools::exponentials(p + r * keys, a.seen(first + r), end, &top);
         log[first + r] = top + std::log(total[r]);
+        if (a.drop.p != 0) Dropout::drop(a, first + r, m, p + r * keys);
       }
       Tools::template product<false>(kQueryRows, width, n, p, keys, 1, v, width, o, width);
       for (std::size_t r = 0; r < rows; ++r) {
@@ -53,6 +58,7 @@ struct AttentionForward {
     t.reads(in.q, in.q_span() * sizeof(T)).reads(in.k, in.kv_span() * sizeof(T));
     t.reads(in.v, in.kv_span() * sizeof(T)).writes(out, in.out_span() * sizeof(T));
     t.writes(logsum, in.pairs() * in.queries * sizeof(T));
+    in.draws(t);
   }
 
  private:

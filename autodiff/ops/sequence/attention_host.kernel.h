@@ -7,6 +7,7 @@
 #include "belfry/autodiff/ops/sequence/tile.kernel.h"
 #include "belfry/device/host_scratch.h"
 #include "belfry/device/lanes.h"
+#include "belfry/device/unroll.h"
 
 // What the host's attention is made of: operands are packed into memory of this thread that vectors
 // fit into, and blocks of queries go through products in registers. Memory is linear in the number
@@ -36,10 +37,10 @@ struct AttentionHost {
   // attention.
   static void transpose_block(const float* x, std::size_t stride, float* to, std::size_t to_row) {
     Lanes part[Lanes::count];
-#pragma GCC unroll 16
+    BELFRY_UNROLL
     for (std::size_t i = 0; i < Lanes::count; ++i) part[i] = Lanes::load(x + i * stride);
     transpose(part);
-#pragma GCC unroll 16
+    BELFRY_UNROLL
     for (std::size_t i = 0; i < Lanes::count; ++i) part[i].store(to + i * to_row);
   }
   // to [width, to_row] = x transposed times `scale`, zeros behind.

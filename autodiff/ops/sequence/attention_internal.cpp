@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "belfry/autodiff/ops/sequence/attention.h"
+#include "belfry/core/philox.h"
 
 namespace belfry {
 namespace {
@@ -12,7 +13,34 @@ using Values = std::vector<double>;
 
 struct Sizes {
   std::int64_t rows, queries, keys, heads, width;
+  double p = 0;  // of dropout
 };
+
+const std::uint64_t kPath = name_hash("block.attention");
+constexpr std::uint64_t kSeed = 42;
+constexpr std::int64_t kUpdate = 3, kFirstRow = 5;
+
+// f() in a training pass, where these numbers key the draws.
+template <class F>
+Tensor in_training(F&& f) {
+  Scope::Options o = Scope::current() != nullptr ? Scope::current()->options() : Scope::Options{};
+  o.training = true;
+  o.seed = kSeed, o.update = kUpdate, o.first_row = kFirstRow;
+  const Scope scope(o);
+  return f();
+}
+
+// What dropout multiplies a probability by: each query has quads of numbers of its own.
+double factor(const Sizes& s, std::int64_t row, std::int64_t head, std::int64_t query,
+              std::int64_t key) {
+  if (s.p == 0) return 1;
+  const std::int64_t quad = (head * s.queries + query) * ((s.keys + 3) / 4) + key / 4;
+  const Philox random = philox_key(kSeed, Purpose::dropout);
+  const auto words =
+      random(static_cast<std::uint32_t>(kPath ^ (kPath >> 32)), static_cast<std::uint32_t>(kUpdate),
+             static_cast<std::uint32_t>(kFirstRow + row), static_cast<std::uint32_t>(quad));
+  return unit_float(words.v[key % 4]) >= static_cast<float>(s.p) ? 1 / (1 - s.p) : 0;
+}
 
 // Query by query, as the formula stands; x(part, row, position, column) reads q, k or v.
 template <class F>
@@ -34,7 +62,8 @@ Values reference(const Sizes& s, bool causal, F x) {
         for (std::int64_t d = 0; d < s.width; ++d) {
           double sum = 0;
           for (std::int64_t j = 0; j < n; ++j)
-            sum += p[static_cast<std::size_t>(j)] * x(2, r, j, h * s.width + d);
+            sum += p[static_cast<std::size_t>(j)] * factor(s, r, h, i, j) *
+                   x(2, r, j, h * s.width + d);
           out.push_back(sum / total);
         }
       }
@@ -46,7 +75,9 @@ OpCase packed_case(const char* label, const Sizes& s, bool causal, double limit 
   c.label = label;
   const std::int64_t columns = s.heads * s.width;
   c.inputs = {sample({s.rows, s.queries, 3 * columns}, limit)};
-  c.run = [=](std::span<const Tensor> t) { return attention(t[0], s.heads, causal); };
+  c.run = [=](std::span<const Tensor> t) {
+    return in_training([&] { return attention(t[0], s.heads, causal, {s.p, kPath}); });
+  };
   c.reference = [=](std::span<const Values> v) {
     return reference(s, causal, [&](int part, std::int64_t r, std::int64_t i, std::int64_t d) {
       return v[0][static_cast<std::size_t>(((r * s.queries + i) * 3 + part) * columns + d)];
@@ -61,7 +92,9 @@ OpCase separate_case(const char* label, const Sizes& s, bool causal) {
   const std::int64_t columns = s.heads * s.width;
   c.inputs = {sample({s.rows, s.queries, columns}), sample({s.rows, s.keys, columns}, 1, 2),
               sample({s.rows, s.keys, columns}, 1, 3)};
-  c.run = [=](std::span<const Tensor> t) { return attention(t[0], t[1], t[2], s.heads, causal); };
+  c.run = [=](std::span<const Tensor> t) {
+    return in_training([&] { return attention(t[0], t[1], t[2], s.heads, causal, {s.p, kPath}); });
+  };
   c.reference = [=](std::span<const Values> v) {
     return reference(s, causal, [&](int part, std::int64_t r, std::int64_t i, std::int64_t d) {
       const std::int64_t positions = part == 0 ? s.queries : s.keys;
@@ -87,6 +120,11 @@ std::vector<OpCase> cases() {
       separate_case("three tensors, causal", {2, 11, 11, 2, 3}, true),
       separate_case("other keys", {2, 3, 10, 2, 4}, false),
       separate_case("no queries, empty", {2, 0, 3, 1, 2}, false),
+      packed_case("dropout, causal", {3, 12, 12, 2, 8, 0.3}, true),
+      packed_case("dropout, odd", {2, 7, 7, 3, 5, 0.5}, false),
+      packed_case("dropout, several blocks of queries", {1, 75, 75, 2, 5, 0.2}, true),
+      packed_case("dropout, empty", {0, 4, 4, 2, 3, 0.2}, true),
+      separate_case("dropout, other keys", {2, 3, 10, 2, 4, 0.4}, false),
   };
 }
 
@@ -112,6 +150,18 @@ std::vector<OpMisuse> misuses() {
       {"values", separate({2, 3, 4}, {2, 5, 4}, {2, 4, 4}, false), {"v", "[2, 4, 4]"}},
       {"causal keys", separate({2, 3, 4}, {2, 5, 4}, {2, 5, 4}, true), {"keys", "positions, 3"}},
       {"no keys", separate({2, 3, 4}, {2, 0, 4}, {2, 0, 4}, false), {"keys", "[2, 0, 4]"}},
+      {"rows moved",
+       [](Device& d) {
+         const Scope scope({.training = true, .rows = 8});
+         attention(Tensor::zeros({4, 2, 6}, DType::f32, d), 1, true, {0.5, kPath});
+       },
+       {"attention", "batch must stay the outermost axis", "[4, 2, 6]", "8 rows"}},
+      {"numbers of dropout",
+       [](Device& d) {
+         const Scope scope({.training = true});
+         attention(Tensor::zeros({1, 131076, 3}, DType::f32, d), 1, true, {0.5, kPath});
+       },
+       {"attention", "too many probabilities", "131076 keys", "2^34"}},
       {"types", separate({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, true, DType::f64), {"k", "f64", "f32"}},
   };
 }

@@ -3,12 +3,7 @@
 #include <cstddef>
 
 #include "belfry/autodiff/ops/sequence/vector.kernel.h"
-
-#if defined(__CUDACC__)  // which knows no such pragma, and makes no host code of this
-#define BELFRY_UNROLL
-#else
-#define BELFRY_UNROLL _Pragma("GCC unroll 12")
-#endif
+#include "belfry/device/unroll.h"
 
 namespace belfry {
 
