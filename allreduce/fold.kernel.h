@@ -54,7 +54,9 @@ struct FoldSegments : FoldArgs {
       const auto at = [&](int k, std::size_t i) {
         return N == 0 ? sources[k][from + i] : local[N == 0 ? 0 : k][i];
       };
-      const float w = totals->weight;
+      // Without weight the update is refused. 0 / 0 must not get into what lies between variables:
+      // where the mean is made in place, nobody clears it.
+      const float w = totals->weight > 0 ? totals->weight : 1.f;
       float* out = mean + (seg.offset - mean_origin);
       const bool divide = config.divide;
       if (!all)

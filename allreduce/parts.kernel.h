@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <limits>
+
 #include "belfry/allreduce/fold_types.h"
 #include "belfry/autodiff/label_fault.h"
 #include "belfry/device/kernel.h"
@@ -33,13 +35,15 @@ struct SumParts {
 // Adds one unit's loss to its tower's part; `first` starts it. One element.
 struct AddUnit {
   static constexpr const char* name = "add_unit";
+  static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const float* mean;
   const float* weight;
   const LabelFault* fault;  // null: labels have been checked
   DevicePart* part;
   bool first;
   BELFRY_HD void operator()(std::size_t) const {
-    const float w = *weight,
+    // A negative weight is refused: as NaN it is NaN in the sum over all units.
+    const float w = *weight < 0 ? kNaN : *weight,
                 l = w > 0 ? w * *mean : 0.f;  // weight 0 contributes nothing, never 0 * NaN
     part->faults = (first ? 0.f : part->faults) + (fault != nullptr ? fault->found : 0.f);
     part->weight = first ? w : part->weight + w;

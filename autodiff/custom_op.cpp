@@ -9,6 +9,7 @@ namespace belfry {
 
 Tensor custom_op(const char* name, std::vector<Tensor> inputs, const CustomForward& forward,
                  CustomBackward backward) {
+  if (!forward) throw_op(name, "forward of custom_op()", "an empty function", "one");
   std::vector<Tensor> plain;
   plain.reserve(inputs.size());
   for (const Tensor& t : inputs) plain.push_back(t.detach());
@@ -18,8 +19,13 @@ Tensor custom_op(const char* name, std::vector<Tensor> inputs, const CustomForwa
   output = output.detach();
   if (Tape* tape = Scope::tape()) {
     // Copied before `output` gets its number: what backward sees is outside the tape.
-    auto run = [plain = std::move(plain), result = output,
-                backward = std::move(backward)](Backward& b) { backward(b, plain, result); };
+    auto run = [name, plain = std::move(plain), result = output,
+                backward = std::move(backward)](Backward& b) {
+      if (!backward)
+        throw_op(name, "backward of custom_op()", "an empty function, and a loss that needs it",
+                 "one, or inputs that are detached");
+      backward(b, plain, result);
+    };
     tape->record(name, inputs, output, std::move(run));
   }
   return output;

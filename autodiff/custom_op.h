@@ -15,7 +15,8 @@ using CustomBackward = std::function<void(Backward&, std::span<const Tensor>, co
 // An op of the user's. `forward` gets the inputs without gradients, so that ops inside it record
 // nothing, and returns a new tensor; `backward` gets the gradient, the same inputs and the output,
 // and must give every wanted input its gradient: into(), into_in_place() or give(). Both run on the
-// caller's thread; what they put on streams is asynchronous. `name` must outlive the tape.
+// caller's thread; what they put on streams is asynchronous. An empty `backward` is a GradientError
+// when a loss needs it. `name` must outlive the tape.
 Tensor custom_op(const char* name, std::vector<Tensor> inputs, const CustomForward& forward,
                  CustomBackward backward);
 

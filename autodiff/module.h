@@ -13,13 +13,13 @@ class ModuleState;
 
 // A part of a model: owns variables and sub-modules as plain members, which register themselves in
 // construction order. Pinned: neither copied nor moved. Constructors only declare; nothing is
-// computed or allocated before a group binds the variables. Two children or variables of one name
-// are a ConfigError.
+// computed or allocated before a group binds the variables. ConfigError: two children or variables
+// of one name; a model one of whose parts has been destroyed, as a local variable is.
 class Module {
  public:
   Module() = default;                               // a root
   Module(Module& parent, const std::string& name);  // a named part of `parent`
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -29,22 +29,29 @@ class Module {
 
  protected:
   // Lists the variables of another root as this module's own, under their names there.
-  void adopt(Module& root) { parts_.push_back({nullptr, &root, nullptr}); }
+  void adopt(Module& root);
 
  private:
   friend class Variable;
   friend class ModuleState;
   void add_state(ModuleState& state, const std::vector<std::string>& names);
   void claim(const std::string& name);
-  std::string path_;
-  std::vector<std::string> names_;
-  struct Part {
+  struct Part {  // one of them; none: it is gone
     Variable* variable;
     Module* module;
     ModuleState* state;
+    std::string name;
   };
+  void keep_part(Part part, Module*& parent);  // names that hide no op in a module
+  void part_is_gone(const void* part) noexcept;
+  void require_part(const Part& part) const;
+  std::string path_;
+  Module* parent_ = nullptr;  // null for a root, and when it is gone
+  std::vector<std::string> names_;
   std::vector<Part> parts_;
 };
+
+[[noreturn]] void throw_no_item(const Module& list, std::size_t item, std::size_t size);
 
 // A list of modules of one type named "0", "1", ...: ModuleList<Linear> layers{*this, "layers"};
 template <class M>
@@ -58,7 +65,10 @@ class ModuleList : public Module {
     return *items_.back();
   }
   std::size_t size() const noexcept { return items_.size(); }
-  M& operator[](std::size_t i) { return *items_.at(i); }
+  M& operator[](std::size_t i) {  // ConfigError where there is none
+    if (i >= items_.size()) throw_no_item(*this, i, items_.size());
+    return *items_[i];
+  }
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
 

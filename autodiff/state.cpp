@@ -39,6 +39,10 @@ ModuleState::ModuleState(Module& parent, const std::string& mean, const std::str
   parent.add_state(*this, {mean, variance});
 }
 
+ModuleState::~ModuleState() {
+  if (parent_ != nullptr) parent_->part_is_gone(this);
+}
+
 void ModuleState::bind(const Tensor& value, const Tensor& second, StateTerm* terms) {
   const auto check = [&](const Tensor& t, const std::string& name) {
     if (!(t.shape() == shape_))

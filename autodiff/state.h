@@ -22,6 +22,7 @@ class ModuleState {
   // and 1.
   ModuleState(Module& parent, const std::string& mean, const std::string& variance,
               const Shape& shape, double momentum);
+  ~ModuleState();
   ModuleState(const ModuleState&) = delete;
   ModuleState& operator=(const ModuleState&) = delete;
 
@@ -47,7 +48,9 @@ class ModuleState {
   void bind(const Tensor& value, const Tensor& second, StateTerm* terms);
 
  private:
+  friend class Module;
   void add(const Tensor& value, const float* second, float weight) const;
+  Module* parent_ = nullptr;  // null when it is gone
   std::string names_[2];
   Shape shape_;
   StateKind kind_;

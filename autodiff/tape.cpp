@@ -277,7 +277,12 @@ std::vector<std::string> Tape::placement() const {
 Backward::Backward(Tape& tape, const TapeNode& node, Tensor grad)
     : tape_(tape), node_(node), grad_(std::move(grad)), slots_(node.inputs.size()) {}
 
-bool Backward::wants(int input) const { return node_.inputs.at(index(input)) >= 0; }
+bool Backward::wants(int input) const {
+  if (input < 0 || index(input) >= node_.inputs.size())
+    throw_op(node_.op, "backward names an input that the op does not have", std::to_string(input),
+             "below " + std::to_string(node_.inputs.size()));
+  return node_.inputs[index(input)] >= 0;
+}
 
 Backward::Slot& Backward::slot(int input) {
   if (!wants(input))
@@ -297,6 +302,7 @@ Tensor Backward::into(int input) {
 }
 
 Tensor Backward::into_in_place(int input) {
+  if (!wants(input)) return into(input);  // throws
   const Tape::Value& v = tape_.values_[index(node_.inputs[index(input)])];
   const bool direct = v.sink != nullptr && v.sink->data != nullptr && !v.sink->written;
   if (direct || !grad_.unique() || !(grad_.shape() == v.shape)) return into(input);

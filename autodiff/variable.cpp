@@ -13,10 +13,12 @@ namespace belfry {
 Variable::Variable(Module& parent, const std::string& name, const Shape& shape, Init init)
     : name_(parent.path().empty() ? name : parent.path() + "." + name), shape_(shape), init_(init) {
   parent.claim(name);
-  parent.parts_.push_back({this, nullptr, nullptr});
+  parent.keep_part({this, nullptr, nullptr, name}, parent_);
 }
 
-Variable::~Variable() = default;
+Variable::~Variable() {
+  if (parent_ != nullptr) parent_->part_is_gone(this);
+}
 
 void Variable::bind(const Tensor& value, GradSink* sink, std::function<void()> before_use) {
   if (!(value.shape() == shape_))

@@ -55,6 +55,8 @@ class Variable {
   GradSink* sink() const noexcept { return sink_; }
 
  private:
+  friend class Module;
+  Module* parent_ = nullptr;  // null when it is gone
   std::string name_;
   Shape shape_;
   Init init_;

@@ -42,6 +42,8 @@ class Context {
   Host& host() const noexcept { return *host_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
   const ContextOptions& options() const noexcept { return options_; }
+  // Expires with the context: groups that outlive it say so.
+  std::weak_ptr<const void> life() const noexcept { return life_; }
   // One line: towers, devices, threads.
   std::string describe() const;
   const Log& logger() const noexcept { return options_.log; }
@@ -55,6 +57,7 @@ class Context {
   bool threads_asked_;
   std::unique_ptr<Host> host_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::shared_ptr<const void> life_ = std::make_shared<char>();  // last: gone before the others
 };
 
 }  // namespace belfry

@@ -99,7 +99,7 @@ class LoopRecorder : public Stream {
   std::size_t lane_ = 0;
 };
 
-void check(std::int64_t n, const LoopOptions& options) {
+void check(std::int64_t n, const LoopOptions& options, const LoopBody& body) {
   if (n < 0)
     throw ConfigError(ErrorText{
         .what = "iterations of a loop", .found = std::to_string(n), .expected = "0 or more"});
@@ -110,6 +110,8 @@ void check(std::int64_t n, const LoopOptions& options) {
                   .expected = "at least 1",
                   .fix = "1 runs one iteration at a time, carried = true those that depend on "
                          "each other"});
+  if (!body)
+    throw ConfigError(ErrorText{.what = "the body of a loop", .found = "an empty function"});
 }
 
 std::size_t lanes_for(const Device& device, const Stream& main, std::int64_t n,
@@ -273,7 +275,7 @@ void Loop::Impl::run_graph() {
 }
 
 Loop::Loop(Device& device, std::int64_t n, const LoopOptions& options, const LoopBody& body) {
-  check(n, options);
+  check(n, options, body);
   if (stream_in_use(device) != nullptr) throw_inside("a loop");
   impl_ = std::make_unique<Impl>(device);
   const std::size_t lanes = lanes_for(device, impl_->main, n, options);

@@ -27,9 +27,13 @@ void run_on_devices(Context& context, const std::vector<int>& towers,
     const auto place = static_cast<std::size_t>(k);
     Device& device = context.device(towers[place]);
     device.bind_thread();
-    const Settled settled(device.main());
-    f(place, device);
-    device.synchronize();
+    try {
+      const Settled settled(device.main());
+      f(place, device);
+      device.synchronize();
+    } catch (...) {
+      rethrow_located(std::current_exception(), -1, towers[place], -1);
+    }
   });
 }
 

@@ -21,7 +21,8 @@ struct DeviceResult {
 // Calls f(k, device) for each k-th listed device of the context, all at the same time, each on a
 // host thread of its own that is bound to it, and waits for what they have put on its main stream.
 // Throws ConfigError when a tower is not there or listed twice, else the error of the first in the
-// list. Not inside of a step, nor of itself.
+// list with its tower; a foreign exception comes nested in a TowerError. Not inside of a step, nor
+// of itself: DeviceError.
 void run_on_devices(Context& context, const std::vector<int>& towers,
                     const std::function<void(std::size_t, Device&)>& f);
 

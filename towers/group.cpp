@@ -122,7 +122,8 @@ std::unique_ptr<Transport> make_transport(const EngineShared& s) {
 }  // namespace
 
 TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory& make,
-                           GroupOptions options) {
+                           GroupOptions options)
+    : life(context.life()), log(context.logger()) {
   optimizer.validate();
   shared.context = &context;
   shared.optimizer = std::move(optimizer);
@@ -130,8 +131,7 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   place_variables(shared);
   if (shared.optimizer.statistics != Statistics::none)
     require_units_for_noise(shared.optimizer.units(context.towers()));
-  std::vector<std::unique_ptr<Module>> modules;
-  for (int t = 0; t < context.towers(); ++t) modules.push_back(make());
+  std::vector<std::unique_ptr<Module>> modules = make_replicas(make, context.towers());
   const std::vector<Variable*> variables = modules[0]->variables();
   if (variables.empty()) throw ConfigError("the model has no variables");
   for (const Variable* v : variables)
@@ -141,6 +141,9 @@ TowerGroupBase::Impl::Impl(Context& context, Optimizer optimizer, const Factory&
   if (shared.optimizer.reduce == ReduceMode::strict && !context.threads_asked())
     for (int t = 0; t < context.towers(); ++t) context.device(t).set_threads(1);  // bits need it
   plan_flat(shared, variables);
+  std::vector<std::string> names;
+  for (const FlatVariable& v : shared.plan.index.variables()) names.push_back(v.name);
+  warn_unmatched(shared.optimizer, names, "the model", log);
   plan_fold(shared, variables);
   transport = make_transport(shared);
   for (int t = 0; t < context.towers(); ++t)
@@ -162,12 +165,6 @@ void TowerGroupBase::Impl::initialize() {
   }
   if (shared.plan.ema) set_whole(FlatArray::ema, 0, std::vector<float>(flat));
   set_whole(FlatArray::parameter, 0, flat);
-}
-
-void TowerGroupBase::Impl::require_alive() const {
-  if (dead)
-    throw CommError(ErrorText{.what = "the tower group has failed earlier",
-                              .fix = "destroy it, make a new one and load a checkpoint"});
 }
 
 void TowerGroupBase::Impl::throw_first(const std::vector<std::exception_ptr>& errors, bool fatal) {
@@ -211,11 +208,10 @@ Clock TowerGroupBase::Impl::clock(const Batch& batch) const {
 
 Report TowerGroupBase::Impl::run(const UpdateInput& in, const Batch& batch, const LossFn& fn) {
   const auto begin = std::chrono::steady_clock::now();
-  if (in.kind != UpdateInput::Kind::apply && batch.rows < 1)
-    throw DataError(ErrorText{.what = "a batch without rows",
-                              .found = "0 rows",
-                              .expected = "1 or more",
-                              .update = in.update});
+  if (in.kind != UpdateInput::Kind::apply) {
+    require_function(fn);
+    require_rows(batch, in.update);
+  }
   std::vector<TowerResult> results(towers.size());
   std::vector<Batch> shards;  // cut before anybody waits: a bad batch changes nothing
   for (std::size_t t = 0; t < towers.size(); ++t)
@@ -256,19 +252,28 @@ void TowerGroupBase::Impl::throw_refused(const UpdateInput& in,
                                          const std::vector<TowerResult>& results) const {
   for (std::size_t t = 0; t < results.size(); ++t)
     if (results[t].error) rethrow_located(results[t].error, 0, static_cast<int>(t), in.update);
-  if (!results[0].refusal.empty())
-    throw GradientError(ErrorText{
-        .what = results[0].refusal,
-        .fix = "nothing was changed; set missing = \"zero\" to count a missing gradient as 0",
-        .rank = 0,
-        .update = in.update});
+  if (!results[0].refusal.empty()) {
+    const std::vector<char>& present = results[0].decision.present;
+    const bool some = std::find(present.begin(), present.end(), 1) != present.end();
+    const char* fix = "set missing = \"zero\" to count a missing gradient as 0";
+    if (!some)
+      fix = in.kind == UpdateInput::Kind::apply
+                ? "an averaged list needs a gradient of a variable that is not frozen"
+                : "the loss must come from a variable that is not frozen, by ops alone: detach(), "
+                  "view() and rows() cut the gradient";
+    throw GradientError(ErrorText{.what = results[0].refusal,
+                                  .fix = std::string("nothing was changed; ") + fix,
+                                  .rank = 0,
+                                  .update = in.update});
+  }
   if (!(results[0].totals.weight > 0))
-    throw NumericError(ErrorText{
-        .what = "the loss weights of the update do not add up to a positive number",
-        .found = std::isnan(results[0].totals.weight) ? "NaN" : "0: no valid target on any tower",
-        .fix = "nothing was changed; check the labels",
-        .rank = 0,
-        .update = in.update});
+    throw NumericError(
+        ErrorText{.what = "the loss weights of the update do not add up to a positive number",
+                  .found = std::isnan(results[0].totals.weight) ? "NaN or a negative weight"
+                                                                : "0: no valid target on any tower",
+                  .fix = "nothing was changed; check the labels, and weights of your own",
+                  .rank = 0,
+                  .update = in.update});
   std::string where, variable;
   bool loss = false;
   for (std::size_t t = 0; t < results.size(); ++t) {
@@ -404,10 +409,20 @@ std::vector<GroupArray> TowerGroupBase::Impl::cut(const std::string& kind,
 TowerGroupBase::TowerGroupBase(Context& context, Optimizer optimizer, const Factory& make,
                                GroupOptions options)
     : impl_(std::make_unique<Impl>(context, std::move(optimizer), make, std::move(options))) {}
-TowerGroupBase::~TowerGroupBase() = default;
+
+// Without its context nothing can be given back: memory is left where it is.
+TowerGroupBase::~TowerGroupBase() {
+  if (!impl_->life.expired()) return;
+  impl_->log.error(
+      "a tower group outlived its Context: its memory is lost; declare the Context before it");
+  static std::atomic<Impl*> lost{nullptr};  // leak checkers find it here
+  Impl* const impl = impl_.release();
+  impl->lost_before = lost.exchange(impl);
+}
 
 Report TowerGroupBase::step(const Batch& batch, const LossFn& fn) {
   Impl& i = *impl_;
+  i.require_context();
   i.background->check();
   UpdateInput in;
   in.update = i.attempts + 1;
@@ -456,6 +471,8 @@ TowerGradients TowerGroupBase::gradients(const Batch& batch, const LossFn& fn) {
   out.towers.resize(n);
   out.weights.resize(n);
   out.losses.resize(n);
+  require_function(fn);
+  require_rows(batch, i.attempts + 1);
   i.complete(batch);
   i.on_towers(false, [&](int t) {
     const auto k = static_cast<std::size_t>(t);

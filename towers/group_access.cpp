@@ -47,6 +47,8 @@ void conclude(const std::vector<EvalSums>& sums, EvalReport& out) {
 EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) {
   Impl& i = *impl_;
   const auto begin = std::chrono::steady_clock::now();
+  i.require_between("evaluate()");
+  require_function(fn);
   if (ema && !i.shared.plan.ema)
     throw ConfigError(ErrorText{.what = "evaluation with averaged parameters",
                                 .found = "optimizer.ema = 0",
@@ -92,7 +94,10 @@ EvalReport TowerGroupBase::evaluate(Loader& loader, const EvalFn& fn, bool ema) 
     out.rows += batch.rows;
   }
   if (out.rows == 0)
-    throw DataError(ErrorText{.what = "evaluation", .found = "0 rows", .expected = "1 or more"});
+    throw DataError(ErrorText{.what = "evaluation",
+                              .found = "0 rows, a loader at its end",
+                              .expected = "1 or more",
+                              .fix = "seek(0) before it is read again"});
   conclude(sums, out);
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
@@ -102,14 +107,16 @@ const Optimizer& TowerGroupBase::optimizer() const { return impl_->shared.optimi
 Context& TowerGroupBase::context() const { return *impl_->shared.context; }
 const FlatIndex& TowerGroupBase::index() const { return impl_->shared.plan.index; }
 Module& TowerGroupBase::replica(int tower) {
-  Tower& t = *impl_->towers.at(static_cast<std::size_t>(tower));
+  impl_->require_context();
+  Tower& t = *impl_->towers[impl_->place_of(tower)];
   t.mover().await_parameters();
   return t.module();
 }
 double TowerGroupBase::noise_scale() const { return impl_->noise.noise_scale(); }
 double TowerGroupBase::snr() const { return impl_->noise.snr(); }
 ArenaStats TowerGroupBase::memory(int tower) const {
-  return impl_->towers.at(static_cast<std::size_t>(tower))->device().arena().stats();
+  impl_->require_context();
+  return impl_->towers[impl_->place_of(tower)]->device().arena().stats();
 }
 
 void TowerGroupBase::request_stop() noexcept { impl_->shared.stop_asked = true; }
@@ -122,10 +129,15 @@ std::vector<std::string> TowerGroupBase::variable_names() const {
 }
 
 std::vector<float> TowerGroupBase::parameter(const std::string& variable) {
+  impl_->require_between("parameter()");
   const int v = index().find(variable);
-  if (v < 0)
-    throw CheckpointError(ErrorText{
-        .what = "parameter", .found = "'" + variable + "'", .expected = "a variable of the model"});
+  if (v < 0) {
+    const std::string near = nearest_name(variable, variable_names());
+    throw CheckpointError(ErrorText{.what = "parameter",
+                                    .found = "'" + variable + "'",
+                                    .expected = "a variable of the model",
+                                    .fix = near.empty() ? "" : "did you mean '" + near + "'?"});
+  }
   const FlatVariable& f = index().variables()[static_cast<std::size_t>(v)];
   const std::vector<float> flat = impl_->whole(FlatArray::parameter, 0);
   return {flat.begin() + static_cast<std::ptrdiff_t>(f.offset),
@@ -140,6 +152,7 @@ void TowerGroupBase::set_parameter(const std::string& variable, const std::vecto
 
 std::vector<GroupArray> TowerGroupBase::arrays() {
   Impl& i = *impl_;
+  i.require_between("arrays()");
   std::vector<GroupArray> out = i.cut("parameter", i.whole(FlatArray::parameter, 0));
   const auto append = [&](const std::string& kind, FlatArray what, int k) {
     for (GroupArray& a : i.cut(kind, i.whole(what, k))) out.push_back(std::move(a));
@@ -154,6 +167,7 @@ std::vector<GroupArray> TowerGroupBase::arrays() {
 
 GroupCopy TowerGroupBase::copy_arrays(bool in_place) {
   Impl& i = *impl_;
+  i.require_between("a copy of the arrays");
   GroupCopy out;
   const auto append = [&](const std::string& kind, FlatArray what, int k) {
     const float* from = in_place ? i.towers[0]->mover().readable(what, k) : nullptr;
@@ -180,6 +194,7 @@ GroupCopy TowerGroupBase::copy_arrays(bool in_place) {
 
 void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
   Impl& i = *impl_;
+  i.require_between("set_arrays()");
   const std::vector<std::string> names = optimizer().rule->state_names();
   struct Target {
     FlatArray what;
@@ -238,6 +253,7 @@ void TowerGroupBase::set_arrays(const std::vector<GroupArray>& arrays) {
 
 GroupClocks TowerGroupBase::clocks() const {
   const Impl& i = *impl_;
+  i.require_between("clocks()");
   GroupClocks out{i.updates, i.attempts, i.rows, {}, i.noise.state()};
   const std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (std::size_t v = steps.size(); v-- > 0;)
@@ -247,6 +263,13 @@ GroupClocks TowerGroupBase::clocks() const {
 
 void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
   Impl& i = *impl_;
+  i.require_between("set_clocks()");
+  if (clocks.update < 0 || clocks.attempts < 0 || clocks.rows < 0)
+    throw CheckpointError(ErrorText{.what = "clocks of a group",
+                                    .found = "update " + std::to_string(clocks.update) +
+                                             ", attempts " + std::to_string(clocks.attempts) +
+                                             ", rows " + std::to_string(clocks.rows),
+                                    .expected = "0 or more"});
   std::vector<float> steps = i.towers[0]->tables().read_steps();
   for (const auto& [name, count] : clocks.steps) {
     const int v = index().find(name);
@@ -263,6 +286,7 @@ void TowerGroupBase::set_clocks(const GroupClocks& clocks) {
 }
 
 std::string TowerGroupBase::parameter_hash() {
+  impl_->require_between("parameter_hash()");
   Checksum sum;
   std::vector<GroupArray> arrays = impl_->cut("parameter", impl_->whole(FlatArray::parameter, 0));
   for (GroupArray& a : impl_->states()) arrays.push_back(std::move(a));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,15 @@
 
 namespace belfry {
 
+// One model a tower; throws ConfigError for none, and where they differ.
+std::vector<std::unique_ptr<Module>> make_replicas(const TowerGroupBase::Factory& make, int towers);
+// Once a pattern of `optimizer` and log: that it matches no variable of `model`.
+void warn_unmatched(const Optimizer& optimizer, const std::vector<std::string>& variables,
+                    const std::string& model, const Log& log);
+void require_function(const LossFn& fn);  // throws ConfigError for an empty one
+// Throws DataError unless all fields have batch.rows rows, at least 1.
+void require_rows(const Batch& batch, std::int64_t update);
+
 struct TowerGroupBase::Impl {
   Impl(Context& context, Optimizer optimizer, const Factory& make, GroupOptions options);
 
@@ -18,6 +28,11 @@ struct TowerGroupBase::Impl {
   template <class F>
   void on_towers(bool collective, F&& body) {
     require_alive();
+    struct AtWork {
+      std::atomic<int>& count;
+      explicit AtWork(std::atomic<int>& c) : count(c) { ++count; }
+      ~AtWork() { --count; }
+    } const mark(at_work);
     std::vector<std::exception_ptr> errors(towers.size());
     shared.context->host().run(static_cast<int>(towers.size()), [&](int t) {
       try {
@@ -32,7 +47,11 @@ struct TowerGroupBase::Impl {
     throw_first(errors, collective);
   }
 
+  // group_checks.cpp
   void require_alive() const;
+  void require_context() const;
+  void require_between(const char* call) const;  // what reads or writes all of the group
+  std::size_t place_of(int tower) const;         // throws ConfigError where there is none
   void throw_first(const std::vector<std::exception_ptr>& errors, bool fatal);
   std::vector<float> checked_average(const AveragedGradients& averaged) const;
   void log_placement(const std::vector<TowerResult>& results) const;
@@ -56,6 +75,9 @@ struct TowerGroupBase::Impl {
   void initialize();
   void check_replicas();
 
+  std::weak_ptr<const void> life;  // the context's
+  Log log;                         // the context's
+  std::atomic<int> at_work{0};     // calls of on_towers() under way
   EngineShared shared;
   std::unique_ptr<Transport> transport;
   std::vector<std::unique_ptr<Tower>> towers;
@@ -63,6 +85,7 @@ struct TowerGroupBase::Impl {
   std::int64_t updates = 0, attempts = 0, rows = 0;
   std::vector<std::string> skipped;  // of the last run: their arrays are those of an earlier one
   bool dead = false;
+  Impl* lost_before = nullptr;
   std::unique_ptr<BackgroundTask> background;  // last: ends before what it uses
 };
 

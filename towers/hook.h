@@ -52,4 +52,10 @@ struct HookEntry {
   std::string help;
 };
 
+// A hook of the registry for Trainer::add(), with keys of its table as a config has them:
+// make_hook(builtin(), "early_stop", "patience = 3"). Throws ConfigError for an unknown name or
+// key.
+std::shared_ptr<Hook> make_hook(const Registry& registry, const std::string& name,
+                                const std::string& keys = "");
+
 }  // namespace belfry

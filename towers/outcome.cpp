@@ -1,7 +1,35 @@
 // SPDX-License-Identifier: MIT
+#include "belfry/core/error.h"
 #include "belfry/towers/outcome_internal.h"
 
 namespace belfry {
+namespace {
+
+bool f32_scalar(const Tensor& t) { return t.defined() && t.size() == 1 && t.dtype() == DType::f32; }
+
+std::string found_text(const Tensor& t) {
+  return t.defined() ? t.shape().text() + " " + std::string(name_of(t.dtype())) : "nothing";
+}
+
+}  // namespace
+
+void require_loss(const Loss& loss) {
+  const bool mean = f32_scalar(loss.mean);
+  if (mean && f32_scalar(loss.weight)) return;
+  throw GradientError(ErrorText{
+      .what = std::string("the step function's loss, its ") + (mean ? "weight" : "mean"),
+      .found = found_text(mean ? loss.weight : loss.mean),
+      .expected = "an f32 scalar: a Loss is a mean and its weight, as cross_entropy and mse "
+                  "return them"});
+}
+
+void require_metric(const std::string& name, const Metric& metric) {
+  if (f32_scalar(metric.sum) && f32_scalar(metric.weight)) return;
+  throw GradientError(
+      ErrorText{.what = "step.report(\"" + name + "\")",
+                .found = "sum " + found_text(metric.sum) + ", weight " + found_text(metric.weight),
+                .expected = "f32 scalars: a sum and its weight"});
+}
 
 Outcome::Outcome(Device& device)
     : device_(device),

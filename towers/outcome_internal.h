@@ -11,6 +11,10 @@
 
 namespace belfry {
 
+// Throw GradientError unless what a step function gives back, or reports, are f32 scalars.
+void require_loss(const Loss& loss);
+void require_metric(const std::string& name, const Metric& metric);
+
 struct MetricValue {
   std::string name;
   double sum = 0, weight = 0;

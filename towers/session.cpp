@@ -14,6 +14,7 @@
 #include "belfry/data/row_keys.h"
 #include "belfry/optim/statistics.h"
 #include "belfry/towers/data_warnings_internal.h"
+#include "belfry/towers/group_internal.h"
 #include "belfry/towers/opening_internal.h"
 
 namespace belfry {
@@ -300,15 +301,9 @@ void TrainSession::plan(const Shape& row, std::int64_t classes, Variables variab
 void TrainSession::check_patterns() const {
   const Optimizer& o = config_.optimizer;
   const auto& variables = plan_.variables;
-  const auto known = [&](const char* key, const std::string& pattern) {
-    if (std::none_of(variables.begin(), variables.end(),
-                     [&](const auto& v) { return glob_match(pattern, v.first); }))
-      context_->logger().warn("optimizer.{}: '{}' matches no variable of model '{}'", key, pattern,
-                              config_.model_name);
-  };
-  for (const std::string& pattern : o.no_decay) known("no_decay", pattern);
-  for (const std::string& pattern : o.frozen) known("freeze", pattern);
-  for (const auto& [pattern, factor] : o.multipliers) known("multipliers", pattern);
+  std::vector<std::string> names;
+  for (const auto& v : variables) names.push_back(v.first);
+  warn_unmatched(o, names, "model '" + config_.model_name + "'", context_->logger());
   if (std::all_of(variables.begin(), variables.end(),
                   [&](const auto& v) { return o.frozen_variable(v.first); }))
     throw KeyError("freeze",

@@ -82,22 +82,9 @@ Tower::Unit Tower::forward(const UpdateInput& in, const Batch& rows, const LossF
   step.update = in.update;
   step.tower = index_;
   unit.loss = fn(*module_, batch, step);
-  const Tensor& mean = unit.loss.mean;
-  const auto scalar = [](const Tensor& t) {
-    return t.defined() && t.size() == 1 && t.dtype() == DType::f32;
-  };
-  if (!scalar(mean) || !scalar(unit.loss.weight))
-    throw GradientError(ErrorText{
-        .what = "the step function's loss",
-        .found = mean.defined()
-                     ? "shape " + mean.shape().text() + " " + std::string(name_of(mean.dtype()))
-                     : "nothing",
-        .expected = "an f32 scalar mean with its weight, as cross_entropy and mse return"});
+  require_loss(unit.loss);
   for (auto& m : step.metrics) {
-    if (!scalar(m.second.sum) || !scalar(m.second.weight))
-      throw GradientError(ErrorText{.what = "step.report(\"" + m.first + "\")",
-                                    .found = "something else",
-                                    .expected = "f32 scalars: a sum and its weight"});
+    require_metric(m.first, m.second);
     outcome_.add_metric(std::move(m));
   }
   recorder_.note(*unit.tape);

@@ -298,7 +298,10 @@ Loss Tower::evaluate(const Batch& shard, const EvalFn& fn, Step& step) {
                      nullptr, outcome_.fault()});
   const TowerPass pass(device_, shared_.devices);
   step.tower = index_;
-  return fn(*module_, batch, step);
+  Loss loss = fn(*module_, batch, step);
+  require_loss(loss);
+  for (const auto& [name, metric] : step.metrics) require_metric(name, metric);
+  return loss;
 }
 
 void Tower::drain() noexcept {

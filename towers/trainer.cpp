@@ -128,9 +128,19 @@ bool TrainRun::due(const Period& period) const {
 }
 
 Trainer::Trainer(TowerGroupBase& group, Loader& loader, LossFn loss, TrainerOptions options)
-    : group_(group), loader_(loader), loss_(std::move(loss)), options_(std::move(options)) {}
+    : group_(group), loader_(loader), loss_(std::move(loss)), options_(std::move(options)) {
+  if (!loss_)
+    throw ConfigError(ErrorText{.what = "the trainer's step function", .found = "an empty one"});
+}
 
 Trainer& Trainer::add(std::shared_ptr<Hook> hook) {
+  if (!hook) throw ConfigError(ErrorText{.what = "a hook of the trainer", .found = "null"});
+  for (const auto& h : hooks_)
+    if (h->name() == hook->name())
+      throw ConfigError(ErrorText{.what = "two hooks of a trainer have one name",
+                                  .found = "'" + hook->name() + "' twice",
+                                  .expected = "different names: checkpoints keep their states "
+                                              "by these"});
   hooks_.push_back(std::move(hook));
   return *this;
 }
@@ -143,6 +153,10 @@ Trainer& Trainer::validation(std::function<EvalReport()> evaluate) {
 // "" when the run starts from the beginning.
 std::string Trainer::checkpoint_to_resume(const Log& log) const {
   if (options_.resume.empty()) return "";
+  if (options_.resume == "newest" && options_.output.empty())
+    throw ConfigError(ErrorText{.what = "resume = \"newest\" of a trainer",
+                                .found = "no output folder to look in",
+                                .fix = "set TrainerOptions::output, or resume from a path"});
   if (options_.resume != "newest") return find_checkpoint(options_.resume, options_.fallback, log);
   std::string path = newest_checkpoint(options_.output, options_.fallback, log);
   if (path.empty())

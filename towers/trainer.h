@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "belfry/core/atomic_file.h"
@@ -17,16 +19,16 @@
 namespace belfry {
 
 struct TrainerOptions {
-  std::string output;     // folder of checkpoints and metrics; "" keeps nothing
-  std::string resume;     // "": a fresh run; "newest": from `output`; else a checkpoint's path
+  std::string output{};   // folder of checkpoints and metrics; "" keeps nothing
+  std::string resume{};   // "": a fresh run; "newest": from `output`; else a checkpoint's path
   bool partial = false;   // resume from what fits of another model or optimizer
   bool fallback = false;  // resume from the newest undamaged checkpoint
-  std::string config;     // text kept in checkpoints
-  std::function<double()> now;                // seconds; empty: the system's steady clock
-  std::function<void(std::string_view)> out;  // progress text; empty: none
-  bool live = false;                          // `out` is a terminal
-  std::function<int()> signal;                // number of a pending signal, 0: none
-  FileOps* files = &system_files();           // what writes to `output`
+  std::string config{};   // text kept in checkpoints
+  std::function<double()> now{};                // seconds; empty: the system's steady clock
+  std::function<void(std::string_view)> out{};  // progress text; empty: none
+  bool live = false;                            // `out` is a terminal
+  std::function<int()> signal{};                // number of a pending signal, 0: none
+  FileOps* files = &system_files();             // what writes to `output`
 };
 
 struct TrainResult {
@@ -82,6 +84,16 @@ class TrainRun {
 class Trainer {
  public:
   Trainer(TowerGroupBase& group, Loader& loader, LossFn loss, TrainerOptions options = {});
+  // With a step function as step() takes it: fn(Net&, const Batch&, Step&).
+  template <class Net, class F>
+    requires std::is_invocable_r_v<Loss, F&, Net&, const Batch&, Step&> &&
+             (!std::is_same_v<F, LossFn>)
+  Trainer(TowerGroup<Net>& group, Loader& loader, F fn, TrainerOptions options = {})
+      : Trainer(static_cast<TowerGroupBase&>(group), loader,
+                LossFn([fn = std::move(fn)](Module& m, const Batch& b, Step& s) mutable -> Loss {
+                  return fn(static_cast<Net&>(m), b, s);
+                }),
+                std::move(options)) {}
 
   Trainer& add(std::shared_ptr<Hook> hook);
   Trainer& validation(std::function<EvalReport()> evaluate);

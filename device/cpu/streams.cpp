@@ -41,10 +41,10 @@ void CpuEvent::wait_host() const { require_recorded(); }
 
 void Stream::require_running(const char* what) const {
   if (capturing())
-    throw DeviceError(ErrorText{.what = std::string(what) + " while a step is recorded",
+    throw DeviceError(ErrorText{.what = std::string(what) + " while a step is recorded, or a loop",
                                 .found = "the host would wait for what does not run yet",
-                                .fix = "make constant tensors before the step and read results "
-                                       "after it, or train without capture"});
+                                .fix = "make constant tensors before the step or loop and read "
+                                       "results after it, or train without capture"});
 }
 
 void CpuStream::copy(void* dst, const void* src, std::size_t bytes) {

@@ -82,7 +82,11 @@ class ThreadHost : public Host {
 
   void run(int n, void (*body)(void*, int), void* arg) override {
     if (running_.exchange(true))
-      throw DeviceError("Host::run called while it runs: step() is not reentrant");
+      throw DeviceError(ErrorText{
+          .what = "the context's towers are at work",
+          .found = "a call inside of a step, an evaluation or map_devices(), or by a second thread",
+          .expected = "one at a time",
+          .fix = "call it after the other, or make a Context for each thread"});
     struct Leave {
       std::atomic<bool>& flag;
       ~Leave() { flag.store(false); }

@@ -41,6 +41,9 @@ TEST_CASE("run: all indices end, the lowest's exception comes out, nesting is re
                     Contains("from 2"));
   CHECK(ended == 4);
   CHECK_THROWS_AS(host->run(1, [&](int) { host->run(1, [](int) {}); }), DeviceError);
+  CHECK_THROWS_WITH(host->run(1, [&](int) { host->run(1, [](int) {}); }),
+                    Contains("the context's towers are at work") && Contains("inside of a step") &&
+                        Contains("by a second thread") && Contains("a Context for each thread"));
   host->run(1, [](int) {});  // usable afterwards
 }
 

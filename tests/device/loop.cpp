@@ -74,6 +74,9 @@ TEST_CASE("F81 parallel_iterations = 0 and a negative count are ConfigErrors") {
       text_of([&] { parallel_for(*device, 4, {.parallel_iterations = 0}, [](std::int64_t) {}); }),
       Contains("parallel_iterations") && Contains("found 0") && Contains("at least 1"));
   CHECK_THROWS_AS(parallel_for(*device, -1, {}, [](std::int64_t) {}), ConfigError);
+  CHECK_THROWS_AS(parallel_for(*device, 1, {}, LoopBody()), ConfigError);
+  CHECK_THAT(text_of([&] { parallel_for(*device, 1, {}, LoopBody()); }),
+             Contains("the body of a loop"));
   int calls = 0;
   parallel_for(*device, 0, {}, [&](std::int64_t) { ++calls; });
   CHECK(calls == 0);
@@ -352,7 +355,8 @@ TEST_CASE("what cannot be recorded in an iteration is an error that says so") {
   CHECK_THAT(in([&] { device->main().synchronize(); }), Contains("in an iteration of a loop"));
   CHECK_THAT(in([&] { device->main().record(*event); }), Contains("event"));
   CHECK_THAT(in([&] { device->main().wait(*event); }), Contains("event"));
-  CHECK_THAT(in([&] { device->main().fetch(&x, &x, 4); }), Contains("a tensor is read"));
+  CHECK_THAT(in([&] { device->main().fetch(&x, &x, 4); }),
+             Contains("a tensor is read") && Contains("or a loop") && Contains("results after it"));
   CHECK_THAT(in([&] { parallel_for(*device, 1, {}, [](std::int64_t) {}); }),
              Contains("a loop in an iteration of a loop"));
   const auto other = make_cpu_device(1, 1, Executor::in_place);

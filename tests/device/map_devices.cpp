@@ -62,5 +62,14 @@ TEST_CASE("F84 wrong lists and errors of a device") {
   CHECK_THROWS_WITH(map_devices(context, {1, 1}, nothing), Contains("tower 1 twice"));
   CHECK(map_devices(context, {}, nothing).empty());
   const auto fails = [](Device& device) -> int { throw DataError("on " + name_of(device.id())); };
-  CHECK_THROWS_WITH(map_devices(context, {1, 0}, fails), Contains("on cpu:1"));
+  CHECK_THROWS_AS(map_devices(context, {1, 0}, fails), DataError);
+  CHECK_THROWS_WITH(map_devices(context, {1, 0}, fails), "on cpu:1 [tower 1]");
+  const auto foreign = [](Device&) -> int { throw std::runtime_error("mine"); };
+  try {
+    map_devices(context, {1}, foreign);
+    FAIL("it does not throw");
+  } catch (const TowerError& error) {
+    CHECK(error.text().tower == 1);
+    CHECK_THROWS_WITH(std::rethrow_if_nested(error), "mine");
+  }
 }

@@ -188,6 +188,38 @@ TEST_CASE("a unit of weight 0 contributes nothing, not even its NaN", "[given]")
     }
 }
 
+TEST_CASE("an update without weight is refused and leaves nothing behind") {
+  const auto unless_zero = [](Module& m, const Batch& b, Step&) {
+    return cross_entropy(static_cast<Mlp&>(m).forward(b["image"]), b["label"], 0);
+  };
+  const auto trained = [&](int n, const Optimizer& optimizer, Variables variables, bool refuse) {
+    Context context(cpu(n));
+    TowerGroupBase group(context, optimizer, mlp(), {.variables = variables});
+    Loader none(context,
+                memory_dataset(std::vector<float>(12 * 64, 0.5f), Shape{64},
+                               std::vector<std::int32_t>(12, 0), 10),
+                {.batch = 12, .prefetch = 0});
+    Batch zeros;
+    none.next(zeros);
+    if (refuse) {
+      CHECK_THROWS_AS(group.step(zeros, unless_zero), NumericError);
+      CHECK_THROWS_WITH(group.step(zeros, unless_zero), Contains("no valid target"));
+    }
+    for (const std::uint64_t seed : {5, 6})
+      CHECK(group.step(batch_of(context, 12, seed), unless_zero).norm > 0);
+    return group.parameter_hash();
+  };
+  for (const int n : {1, 2})
+    for (const Variables v : {Variables::shared, Variables::replicated})
+      for (const std::int64_t accumulate : {1, 2, 3})
+        for (const bool strict : {false, true}) {
+          INFO(n << " towers, accumulate " << accumulate << ", strict " << strict);
+          Optimizer optimizer = momentum({.lr = 0.1}).clip_global_norm(1).accumulating(accumulate);
+          if (strict) optimizer.strict(4);
+          CHECK(trained(n, optimizer, v, true) == trained(n, optimizer, v, false));
+        }
+}
+
 TEST_CASE("the guard names only towers that took part") {
   Context context(cpu(4));
   TowerGroupBase towers(context, momentum(), mlp());

@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string>
 
-#include "belfry/core/document.h"
 #include "belfry/tests/catch.h"
 #include "belfry/tests/lin.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
@@ -58,13 +57,7 @@ inline std::map<std::string, std::string> contents(const std::string& folder) {
 
 // A hook of the registry with some keys of its table.
 inline std::shared_ptr<Hook> make_hook(const std::string& name, const std::string& keys = "") {
-  std::shared_ptr<Hook> hook = builtin().table<HookEntry>().at(name, "hook").make();
-  Document document = Document::from_text("[" + hook->table() + "]\n" + keys, "test.toml");
-  Schema schema;
-  hook->declare(schema);
-  document.bind(hook->table(), schema);
-  document.finish();
-  return hook;
+  return belfry::make_hook(builtin(), name, keys);
 }
 
 // Collects a log's messages.

@@ -276,7 +276,12 @@ Manifest read_manifest(const std::string& folder) {
 }
 
 Checkpoint::Checkpoint(std::string path, TowerGroupBase& group, FileOps& files)
-    : path_(std::move(path)), group_(group), files_(files) {}
+    : path_(std::move(path)), group_(group), files_(files) {
+  if (path_.empty())
+    throw ConfigError(ErrorText{.what = "path of a checkpoint",
+                                .found = "an empty one",
+                                .expected = "a folder, to be made or replaced"});
+}
 
 void Checkpoint::save(const RunState& run) {
   group_.background().wait();  // it may be replacing this very folder

@@ -25,8 +25,8 @@ struct RunState {
   std::int64_t attempts = 0;
   std::int64_t rows = 0;
   std::int64_t batch = 0;  // rows of one update, over all towers; 0: unknown
-  std::string config;      // the effective config
-  std::map<std::string, HookState> hooks;
+  std::string config{};    // the effective config
+  std::map<std::string, HookState> hooks{};
   DataRecord data{};  // what was trained on; rows 0: unknown
 };
 
