@@ -52,7 +52,7 @@ class Tape {
   // and walks back. Throws GradientError when an op returns less than it declared, or a gradient
   // with another shape, type or device than its input (op and both named).
   void backward(const Tensor& loss, const Tensor& seed = {});
-  // After backward: the gradient of a leaf without a sink, undefined when absent.
+  // After backward: the gradient of a leaf, undefined when absent.
   Tensor grad(const Tensor& leaf) const;
 
   std::uint64_t serial() const noexcept { return serial_; }  // never the same for two tapes

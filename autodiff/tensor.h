@@ -16,9 +16,6 @@ class Tape;
 // The device of the innermost device_scope() of this thread; throws GradientError without one.
 Device& device_in_scope();
 
-// How elements lie in memory; ops that do not know a layout get `plain` by a counted conversion.
-enum class Layout : std::uint8_t { plain, n16 };
-
 // A block of device memory, returned to its arena with the last tensor that uses it. With no arena
 // it is a view of memory owned elsewhere, kept alive by `owner`.
 struct Storage {
@@ -50,7 +47,6 @@ class Tensor {
   std::int64_t size() const noexcept { return shape_.size(); }
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(size()) * size_of(type_); }
   DType dtype() const noexcept { return type_; }
-  Layout layout() const noexcept { return layout_; }
   Device& device() const;  // throws GradientError when undefined
   void* raw() const noexcept { return data_; }
   // Typed pointer into device memory; throws GradientError on another dtype.
@@ -100,7 +96,6 @@ class Tensor {
   std::uint64_t tape_serial_ = 0;
   int value_ = -1;
   DType type_ = DType::f32;
-  Layout layout_ = Layout::plain;
 };
 
 }  // namespace belfry

@@ -29,12 +29,15 @@ SignalWatch::SignalWatch() {
   sigaction(SIGTERM, &action, &terminate_);
   sigaction(SIGHUP, &action, &hang_up_);
   if (hang_up_.sa_handler == SIG_IGN) sigaction(SIGHUP, &hang_up_, nullptr);  // nohup
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, &too_large_);
 }
 
 SignalWatch::~SignalWatch() {
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
   sigaction(SIGHUP, &hang_up_, nullptr);
+  sigaction(SIGXFSZ, &too_large_, nullptr);
 }
 
 int SignalWatch::pending() noexcept { return pending_signal; }

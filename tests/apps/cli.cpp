@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "belfry/tests/apps/cli.h"
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -214,6 +216,24 @@ TEST_CASE("a watch for signals gives the handlers before it back") {
     CHECK(mine == number);
     std::signal(number, SIG_DFL);
   }
+}
+
+TEST_CASE("a limit on the size of files ends a run with one error instead of a signal") {
+  const CliFolder f;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  CliResult result;
+  {
+    const SignalWatch watch;
+    rlimit small = before;
+    small.rlim_cur = 700;  // bytes
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    result = run_cli({"train", f.path()});
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  }
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err, Contains("File too large") && Contains(f.out()));
+  CHECK(run_cli({"train", f.path(), "--resume"}).code == 0);
 }
 
 TEST_CASE("eval without --ema takes a checkpoint that has no averaged parameters") {

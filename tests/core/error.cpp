@@ -89,14 +89,3 @@ TEST_CASE("A table knows its names and refuses twins and strangers") {
                     "unknown optimizer: found 'Adam', expected one of adam, sgd; did you mean "
                     "'adam'?");
 }
-
-TEST_CASE("A registry is a value: a copy that is extended leaves the other as it is") {
-  Registry registry;
-  registry.table<Plugin>().add("sgd", {1});
-  Registry copy = registry;
-  copy.table<Plugin>().add("mine", {2});
-  CHECK(registry.table<Plugin>().find("mine") == nullptr);
-  registry.table<Plugin>().add("mine", {3});
-  CHECK(copy.table<Plugin>().at("mine", "optimizer").value == 2);
-  CHECK(copy.table<Plugin>().find("sgd")->value == 1);
-}
