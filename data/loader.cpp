@@ -265,6 +265,12 @@ Loader::Iterator& Loader::Iterator::operator++() {
 }
 
 Loader::Iterator Loader::begin() {
+  // A loop over all epochs, once more: in other libraries each loop is an epoch.
+  if (position() >= impl_->reader.end())
+    impl_->context.logger().warn_once(
+        "loader at its end",
+        "this loop has no batches: the loader has handed out all of its {}; seek(0) begins again",
+        count_text(options().epochs, "epoch"));
   Iterator first{this, std::make_shared<Batch>()};
   return ++first;
 }

@@ -99,6 +99,22 @@ TEST_CASE("loader: the short last batch is given; counts and epochs are those of
   CHECK_FALSE(loader.next(b));
 }
 
+TEST_CASE("loader: a loop after the last batch says why it is empty, once") {
+  std::vector<std::string> lines;
+  const Log log([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+  Context context({.towers = "cpu:1", .log = log});
+  Loader loader(context, numbered(7), {.batch = 3, .epochs = 2, .shuffle = false});
+  lines.clear();
+  CHECK(rest_of(loader).size() == 14);
+  CHECK(lines.empty());
+  CHECK(rest_of(loader).empty());
+  CHECK(rest_of(loader).empty());
+  CHECK(lines == std::vector<std::string>{"this loop has no batches: the loader has handed out all "
+                                          "of its 2 epochs; seek(0) begins again"});
+  loader.seek(0);
+  CHECK(rest_of(loader).size() == 14);
+}
+
 TEST_CASE("loader: drop_last leaves the tail out, counts it in the position and says so once") {
   std::vector<std::string> lines;
   const Log log([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
