@@ -20,12 +20,13 @@ unset OMP_NUM_THREADS ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA BELFRY_ISA
 
 python=python3  # the distribution's may be another, and have PyTorch
 if ! python3 -c 'import torch' 2>/dev/null && [ -x /usr/bin/python3 ]; then python=/usr/bin/python3; fi
-torch() {  # torch MODEL TOWERS ROWS FILE
-  local line
-  if line=$("$python" "$here/peers/torch_steps.py" "$1" "$2" "$3" 2>"$out/torch.log"); then
-    echo "$line" >"$4"
+torch() {  # torch FILE SCRIPT ARGUMENTS
+  local line file=$1
+  shift
+  if line=$("$python" "$here/peers/$1" "${@:2}" 2>"$out/torch.log"); then
+    echo "$line" >"$file"
   else
-    echo "no PyTorch for $1 on $2 towers: ${line:-$(tail -n 1 "$out/torch.log")}" >&2
+    echo "no PyTorch for $*: ${line:-$(tail -n 1 "$out/torch.log")}" >&2
   fi
 }
 for ((r = 1; r <= rounds; r++)); do
@@ -36,13 +37,16 @@ for ((r = 1; r <= rounds; r++)); do
       if ((towers > $(nproc))); then continue; fi
       "$build/bin/bench_step" --model $model --towers $towers --batch $batch --rounds 1 \
         --json "$out/step-$model-$towers-$r.json" >/dev/null
-      torch $model $towers $batch "$out/torch-$model-$towers-$r.txt"
+      torch "$out/torch-$model-$towers-$r.txt" torch_steps.py $model $towers $batch
     done
   done
   for towers in 1 2; do
     if ((towers > $(nproc))); then continue; fi
     "$build/bin/bench_averaging" --towers $towers --rounds 3 \
       --json "$out/averaging-$towers-$r.json" >/dev/null
+    if ((towers > 1)); then
+      torch "$out/torch-averaging-$towers-$r.txt" torch_averaging.py $towers
+    fi
   done
   for bench in ops loops loader checkpoint; do
     "$build/bin/bench_$bench" --rounds 1 --json "$out/$bench-$r.json" >/dev/null
@@ -50,7 +54,7 @@ for ((r = 1; r <= rounds; r++)); do
 done
 if (($(nproc) > 1)); then
   for model in mlp lenet resnet20 gpt; do
-    batch=64 updates=50
+    batch=64 updates=500
     if [ $model = resnet20 ] || [ $model = gpt ]; then updates=15; fi
     if [ $model = gpt ]; then batch=8; fi
     "$build/bin/belfry" bench scaling --towers 1,2 --model $model --batch $batch \

@@ -71,6 +71,10 @@ for towers in (1, 2):
     for figure in next(iter(found.values()), {}):
         if figure.endswith("share"):
             row(f"averaging, {towers} towers: {figure}", "%", [f[figure] for f in found.values()])
+    peers = {r: p for r in found if (p := peer(f"averaging-{towers}", r))}
+    for kind in ("guarded", "fused"):
+        row(f"Gloo's all-reduce and PyTorch's update / Belfry's: {kind}", "x",
+            [float(p[0]) / found[r][f"{kind}_time"] for r, p in peers.items()], 1)
 found = rounds("ops")
 for figure in next(iter(found.values()), {}):
     if figure.endswith("/ copy"):

@@ -74,13 +74,17 @@ bool run(const Options& options) {
   limit.one_pass_seconds();
   const double array = 4.0 * static_cast<double>(options.elements);
   const double two = array * (options.towers + 6), one = array * (options.towers + 4);
-  Samples guarded_rate, fused_rate, two_rate, one_rate;
+  Samples guarded_time, fused_time, guarded_rate, fused_rate, two_rate, one_rate;
   for (int i = 0; i < options.rounds; ++i) {
-    guarded_rate.add(two / guarded.seconds());
+    guarded_time.add(guarded.seconds());
+    guarded_rate.add(two / guarded_time.values.back());
     two_rate.add(two / limit.two_pass_seconds());
-    fused_rate.add(one / fused.seconds());
+    fused_time.add(fused.seconds());
+    fused_rate.add(one / fused_time.values.back());
     one_rate.add(one / limit.one_pass_seconds());
   }
+  results.figure("guarded_time", "average, then momentum", guarded_time, "us", 1e6);
+  results.figure("fused_time", "one pass without guard", fused_time, "us", 1e6);
   results.figure("guarded", "average, then momentum: (N + 6) S", guarded_rate, "GB/s", 1e-9);
   results.figure("guarded_limit", "  plain loops, same traffic", two_rate, "GB/s", 1e-9);
   results.figure("guarded_share", "  share", ratio(guarded_rate, two_rate), "%", 100);
