@@ -48,21 +48,12 @@ class SimHost : public Host {
   }
   void wait(bool (*ready)(void*), void* arg) override {
     scheduler_.preempt();
-    if (ready(arg)) return;
-    std::uint64_t seen = notified_;
-    const auto come_true = [&] {
-      if (!ready(arg)) {
-        seen = notified_;
-        return false;
-      }
-      if (seen == notified_) scheduler_.report("what Host::wait waits for came without a notify");
-      return true;
-    };
-    scheduler_.block_until(come_true, "Host::wait");
+    if (!ready(arg)) scheduler_.block_until(come_true(ready, arg, "wait"), "Host::wait");
   }
   bool wait_for(bool (*ready)(void*), void* arg, double seconds) override {
     scheduler_.preempt();
-    return scheduler_.block_for([=] { return ready(arg); }, "Host::wait_for", seconds);
+    return ready(arg) ||
+           scheduler_.block_for(come_true(ready, arg, "wait_for"), "Host::wait_for", seconds);
   }
   void notify() noexcept override {
     ++notified_;
@@ -76,6 +67,18 @@ class SimHost : public Host {
   }
 
  private:
+  // A real thread sleeps until somebody notifies, or its time is over.
+  std::function<bool()> come_true(bool (*ready)(void*), void* arg, const char* what) {
+    return [this, ready, arg, what, seen = notified_]() mutable {
+      if (!ready(arg)) {
+        seen = notified_;
+        return false;
+      }
+      if (seen == notified_)
+        scheduler_.report(std::string("what Host::") + what + " waits for came without a notify");
+      return true;
+    };
+  }
   void await_end(HostThreads::Thread& t) {
     try {
       scheduler_.block_until([&t] { return !t.live; }, "the end of a thread");

@@ -23,6 +23,9 @@ TEST_CASE("average_gradients waits for the devices its lists lie on", "[lifetime
       lists[static_cast<std::size_t>(t)].emplace_back(g, "w");
     }
     const AveragedGradients mean = average_gradients(lists);
+    const Tensor& first = mean.mean.at(0).gradient;  // whole, for streams that know nothing of it
+    context.device(1).main().run(Touches().reads(first.raw(), first.bytes()), [] {});
+    context.device(1).synchronize();
     CHECK(mean.mean.at(0).gradient.to_vector() == std::vector<double>{1, 2, 3, 4});
     CHECK(platform->scheduler().reports() == std::vector<std::string>{});
   }

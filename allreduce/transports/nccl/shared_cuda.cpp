@@ -71,8 +71,7 @@ void Shared::fail(ErrorText text) noexcept {
   failure = std::move(text);
   state.store(kFailed);
   group.abort();
-  tags.abort();
-  host.notify();
+  tags.abort();  // both notify
 }
 
 void Shared::require_healthy() const {
