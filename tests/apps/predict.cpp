@@ -57,6 +57,23 @@ struct LineFolder {
   TestFolder folder;
 };
 
+// IDX images, dark ones of class 0 and light ones of class 1, and run.toml: softmax on them, with
+// `end` behind the keys of [data].
+void write_greys(const TestFolder& folder, int epochs, const std::string& end) {
+  std::string pixels, labels;
+  for (int r = 0; r < 20; ++r) {
+    labels += static_cast<char>(r % 2);
+    pixels += std::string(16, static_cast<char>(r % 2 == 0 ? 20 : 220));
+  }
+  write_text(folder / "images", idx_images(20, 4, 4, pixels));
+  write_text(folder / "labels", idx_labels(20, labels));
+  write_text(folder / "run.toml",
+             "epochs = " + std::to_string(epochs) + "\nbatch = 10\noutput = \"" + (folder / "out") +
+                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"idx\"\nimages = "
+                 "\"images\"\nlabels = \"labels\"\n" +
+                 end);
+}
+
 std::string npy_floats(const std::string& shape, const std::vector<float>& values) {
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
@@ -192,17 +209,7 @@ TEST_CASE("regression and prediction on arrays of numpy") {
 
 TEST_CASE("prediction on IDX images without a file of labels") {
   const TestFolder folder;
-  std::string pixels, labels;
-  for (int r = 0; r < 20; ++r) {
-    labels += static_cast<char>(r % 2);
-    pixels += std::string(16, static_cast<char>(r % 2 == 0 ? 20 : 220));
-  }
-  write_text(folder / "images", idx_images(20, 4, 4, pixels));
-  write_text(folder / "labels", idx_labels(20, labels));
-  write_text(folder / "run.toml",
-             "epochs = 20\nbatch = 10\noutput = \"" + (folder / "out") +
-                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"idx\"\nimages = "
-                 "\"images\"\nlabels = \"labels\"\n[predict]\n");
+  write_greys(folder, 20, "[predict]\n");
   ran({"train", folder / "run.toml"}, 0);
   std::filesystem::remove(folder / "labels");
   const auto got = numbers(ran({"predict", folder / "run.toml"}, 0).out);
@@ -286,18 +293,8 @@ TEST_CASE("rows that [data] makes otherwise than in training are refused with bo
 
 TEST_CASE("images of another normalisation than in training are refused") {
   const TestFolder folder;
-  std::string pixels, labels;
-  for (int r = 0; r < 20; ++r) {
-    labels += static_cast<char>(r % 2);
-    pixels += std::string(16, static_cast<char>(r % 2 == 0 ? 20 : 220));
-  }
-  write_text(folder / "images", idx_images(20, 4, 4, pixels));
-  write_text(folder / "labels", idx_labels(20, labels));
+  write_greys(folder, 1, "mean = 0.5\n[test]\n[predict]\nfirst = 5\n");
   const std::string config = folder / "run.toml";
-  write_text(config,
-             "epochs = 1\nbatch = 10\noutput = \"" + (folder / "out") +
-                 "\"\n[model]\nname = \"softmax\"\n[data]\nname = \"idx\"\nimages = "
-                 "\"images\"\nlabels = \"labels\"\nmean = 0.5\n[test]\n[predict]\nfirst = 5\n");
   ran({"train", config}, 0);
   check_changed(config, "data.mean=0", "found mean = 0.0, expected mean = 0.5");
   check_changed(config, "data.std=2", "found std = 2.0, expected std = 1.0");

@@ -29,7 +29,7 @@ TEST_CASE(
       gpu.bind_thread();
       const Scope scope({});
       Batch b;
-      b.rows = host.rows, b.full_rows = host.full_rows, b.rows_per_epoch = host.rows_per_epoch;
+      b.place(host);
       b.add("image", tanh(host["image"].to(gpu)));
       b.add("label", host["label"]);
       if (waits) gpu.synchronize();

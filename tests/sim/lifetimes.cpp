@@ -137,8 +137,7 @@ TEST_CASE("a batch that its device has yet to write may be used at once", "[life
       const auto fn = [](Small& net, const Batch& b, Step&) { return loss_of(net, b); };
       for (int use = 0; use < 2; ++use) {
         Batch b;
-        b.rows = b.full_rows = w.batch.rows;
-        b.rows_per_epoch = w.batch.rows_per_epoch;
+        b.place(w.batch);
         b.add("image", w.queued({w.batch.rows, 6}, use));
         b.add("label", w.batch["label"]);
         if (use == 0)
