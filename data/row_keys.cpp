@@ -44,4 +44,10 @@ std::shared_ptr<const Dataset> with_row_keys(std::shared_ptr<const Dataset> data
   return std::make_shared<KeyedData>(std::move(data), std::move(keys));
 }
 
+std::string row_keys_text(const RowKeys& keys) {
+  std::string out;
+  for (const auto& [key, value] : keys) out += (out.empty() ? "" : ", ") + key + " = " + value;
+  return out;
+}
+
 }  // namespace belfry

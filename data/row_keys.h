@@ -14,4 +14,7 @@ RowKeys row_keys_of(const std::string& kind, DatasetFactory& factory);
 // `data` with these keys.
 std::shared_ptr<const Dataset> with_row_keys(std::shared_ptr<const Dataset> data, RowKeys keys);
 
+// For messages: "name = csv, scale = 16.0".
+std::string row_keys_text(const RowKeys& keys);
+
 }  // namespace belfry

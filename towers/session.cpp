@@ -182,29 +182,25 @@ void TrainSession::check_recorded(const DataRecord& saved) const {
   const RowKeys& before = saved.row_keys;
   if (before.empty()) return;
   if (before.at("name") != now.at("name")) {
-    std::string keys;
-    for (const auto& [key, value] : before)
-      keys += (keys.empty() ? "" : ", ") + key + " = " + value;
     context_->logger().warn(
         "the model was trained on rows with {}; [data] is of another kind now, '{}': whether its "
         "rows are made the same way, nobody can tell",
-        keys, now.at("name"));
+        row_keys_text(before), now.at("name"));
     return;
   }
-  std::string first, found, expected;
+  RowKeys found, expected;
   for (const auto& [key, value] : now) {
     const auto old = before.find(key);
     if (old == before.end() || old->second == value) continue;
-    if (first.empty()) first = key;
-    found += (found.empty() ? "" : ", ") + key + " = " + value;
-    expected += (expected.empty() ? "" : ", ") + key + " = " + old->second;
+    found[key] = value;
+    expected[key] = old->second;
   }
-  if (first.empty()) return;
+  if (found.empty()) return;
   throw CheckpointError(config_.document->placed(
-      "data", first,
+      "data", found.begin()->first,
       {.what = "the checkpoint was trained on other data than this config's [data]",
-       .found = found,
-       .expected = expected + ", as the checkpoint says",
+       .found = row_keys_text(found),
+       .expected = row_keys_text(expected) + ", as the checkpoint says",
        .fix = "set that in [data], or name a checkpoint of this config by --checkpoint; files of "
               "another kind have keys of their own in [test] and [predict]"}));
 }

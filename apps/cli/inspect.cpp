@@ -8,6 +8,7 @@
 #include "belfry/apps/cli/exit_codes.h"
 #include "belfry/core/formats/safetensors.h"
 #include "belfry/data/byte_file.h"
+#include "belfry/data/row_keys.h"
 #include "belfry/towers/checkpoint/checkpoint.h"
 #include "belfry/towers/checkpoint/folder.h"
 
@@ -54,12 +55,8 @@ void print_manifest(CliContext& context, const std::string& path, const Manifest
   context.print("  written by {} x {}, global batch {}\n", count_text(m.towers, "tower"),
                 count_text(m.threads_per_tower, "thread"), m.run.batch);
   if (m.run.data.rows > 0) context.print("  data {}\n", recorded_data(m.run.data)->describe());
-  if (!m.run.data.row_keys.empty()) {
-    std::string keys;
-    for (const auto& [key, value] : m.run.data.row_keys)
-      keys += (keys.empty() ? "" : ", ") + key + " = " + value;
-    context.print("  rows with {}\n", keys);
-  }
+  if (!m.run.data.row_keys.empty())
+    context.print("  rows with {}\n", row_keys_text(m.run.data.row_keys));
   for (const auto& [name, version] : m.versions) context.print("  {} {}\n", name, version);
   for (const auto& [hook, state] : m.run.hooks)
     for (const auto& [key, value] : state) context.print("  {}.{} = {}\n", hook, key, value);
